@@ -1,0 +1,51 @@
+# Every target bootstraps .venv by itself; nothing else is needed than Python 3.11+ and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 5 --require-hashes
+SELF   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+
+.PHONY: setup demo test check bench lock format clean
+.DEFAULT_GOAL := setup
+
+setup: $(VENV)/.dev          ## everything that development needs
+
+demo: $(VENV)/.runtime       ## server, built-in agent, one streamed turn
+	@$(BIN)/sandbox-agent demo
+
+test: $(VENV)/.dev           ## all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+check: $(VENV)/.dev          ## lint, format, types, import arrow
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+bench: $(VENV)/.dev          ## speed, as ratios within one run
+	@$(BIN)/python -m bench
+
+lock: $(VENV)/.dev           ## resolve pyproject.toml anew into requirements/*.lock
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+		pyproject.toml --group build -o requirements/runtime.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		pyproject.toml --group dev -c requirements/runtime.lock -o requirements/dev.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
+	@echo "setting up $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
+	@$(PIP) -r requirements/runtime.lock && $(SELF)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
+	@$(PIP) -r requirements/dev.lock && $(SELF)
+	@touch $@ $(VENV)/.runtime

@@ -1,0 +1,1 @@
+"""Decisions without IO: no await, no clock, no logging, no sockets."""

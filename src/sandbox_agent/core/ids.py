@@ -1,0 +1,25 @@
+"""Names of things, so that an id says of what."""
+
+from typing import NamedTuple, NewType
+
+AgentId = NewType("AgentId", str)
+ConnectionId = NewType("ConnectionId", str)
+SessionId = NewType("SessionId", str)
+EventId = NewType("EventId", int)
+StreamKey = NewType("StreamKey", str)
+"""Names one append-only record in the store: a session's history or a connection's own events."""
+
+
+class SessionKey(NamedTuple):
+    """Session ids are unique within their agent only."""
+
+    agent: AgentId
+    session: SessionId
+
+    @property
+    def stream(self) -> StreamKey:
+        return StreamKey(f"session:{self.agent}:{self.session}")
+
+
+def connection_stream(connection: ConnectionId) -> StreamKey:
+    return StreamKey(f"connection:{connection}")

@@ -1,0 +1,216 @@
+"""Every error of the product, named by its cause.
+
+    SandboxAgentError
+    ├── ClientError                  the caller can mend it
+    │   ├── MalformedMessage         not one JSON-RPC 2.0 object
+    │   ├── InvalidParams            a field is missing or wrong
+    │   ├── MissingConnection        the connection header is absent
+    │   ├── Unauthorized             no token, or a wrong one
+    │   ├── Forbidden                Host, Origin or path is not allowed
+    │   ├── NotFound
+    │   │   ├── UnknownConnection
+    │   │   ├── UnknownAgent
+    │   │   └── UnknownSession
+    │   ├── Conflict
+    │   │   ├── StreamTaken          another reader holds the stream
+    │   │   └── SessionEnded         the session cannot go on
+    │   ├── NotAcceptable
+    │   ├── UnsupportedMediaType
+    │   ├── TooLarge
+    │   ├── RangeNotSatisfiable
+    │   └── TooMany                  a limit on how many is reached: come back later
+    │       └── SessionBusy          the session's prompt queue is full
+    ├── AgentError                   the agent process broke it
+    │   ├── AgentNotInstalled
+    │   ├── AgentStartFailed         missing command, early exit, handshake refused
+    │   ├── AgentExited              it died while somebody was waiting
+    │   ├── AgentUnsupported         it lacks the method that was asked for
+    │   └── AgentTimeout             it did not answer in time
+    ├── InstallError                 an install did not happen; nothing was changed
+    ├── StoreError                   history could not be opened, read or written
+    ├── ShuttingDown                 the server is on its way down
+    └── ConfigError                  the settings are wrong; the server does not start
+
+A class knows how it looks at the edge: HTTP status, JSON-RPC code, title, and whether a retry may help. It is
+turned into a problem document or a JSON-RPC error once, there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+
+class SandboxAgentError(Exception):
+    """Base of all. `detail` is for people; `data` holds further members for programs."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[int] = -32603
+    title: ClassVar[str] = "Internal error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, detail: str, **data: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.data = data
+
+    @property
+    def kind(self) -> str:
+        """The class name in snake case, as used in `urn:sandbox-agent:error:<kind>`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+
+
+class ClientError(SandboxAgentError):
+    status = 400
+    code = -32602
+    title = "Bad request"
+
+
+class MalformedMessage(ClientError):
+    code = -32600
+    title = "Not a JSON-RPC 2.0 message"
+
+
+class InvalidParams(ClientError):
+    title = "Invalid parameters"
+
+
+class MissingConnection(ClientError):
+    title = "Connection header missing"
+
+
+class Unauthorized(ClientError):
+    status = 401
+    title = "Unauthorized"
+
+
+class Forbidden(ClientError):
+    status = 403
+    title = "Forbidden"
+
+
+class NotFound(ClientError):
+    status = 404
+    title = "Not found"
+
+
+class UnknownConnection(NotFound):
+    title = "Unknown connection"
+
+    def __init__(self, connection_id: str) -> None:
+        super().__init__(f"no connection {connection_id!r}: it was closed or never opened; send initialize again")
+
+
+class UnknownAgent(NotFound):
+    title = "Unknown agent"
+
+    def __init__(self, agent_id: str, known: list[str]) -> None:
+        super().__init__(f"unknown agent {agent_id!r}; known agents: {', '.join(known)}", known=known)
+
+
+class UnknownSession(NotFound):
+    title = "Unknown session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"no session with id or alias {session_id!r}", sessionId=session_id)
+
+
+class Conflict(ClientError):
+    status = 409
+    code = -32002
+    title = "Conflict"
+
+
+class StreamTaken(Conflict):
+    title = "Stream is being read"
+
+
+class SessionEnded(Conflict):
+    title = "Session cannot go on"
+
+
+class NotAcceptable(ClientError):
+    status = 406
+    title = "Not acceptable"
+
+
+class UnsupportedMediaType(ClientError):
+    status = 415
+    title = "Unsupported media type"
+
+
+class TooLarge(ClientError):
+    status = 413
+    title = "Too large"
+
+
+class RangeNotSatisfiable(ClientError):
+    status = 416
+    title = "Range not satisfiable"
+
+
+class TooMany(ClientError):
+    status = 429
+    code = -32001
+    title = "Too many"
+    retryable = True
+
+
+class SessionBusy(TooMany):
+    title = "Session is busy"
+
+
+class AgentError(SandboxAgentError):
+    status = 502
+    title = "Agent failed"
+    retryable = True
+
+
+class AgentNotInstalled(AgentError):
+    status = 409
+    title = "Agent is not installed"
+    retryable = False
+
+
+class AgentStartFailed(AgentError):
+    title = "Agent did not start"
+
+
+class AgentExited(AgentError):
+    code = -32010
+    title = "Agent exited"
+
+
+class AgentUnsupported(AgentError):
+    status = 501
+    code = -32601
+    title = "Not supported by this agent"
+    retryable = False
+
+
+class AgentTimeout(AgentError):
+    status = 504
+    code = -32011
+    title = "Agent did not answer in time"
+
+
+class InstallError(SandboxAgentError):
+    status = 502
+    title = "Install failed"
+    retryable = True
+
+
+class StoreError(SandboxAgentError):
+    status = 503
+    title = "History store failed"
+
+
+class ShuttingDown(SandboxAgentError):
+    status = 503
+    code = -32012
+    title = "Server is shutting down"
+    retryable = True
+
+
+class ConfigError(SandboxAgentError):
+    title = "Wrong configuration"
