@@ -1,0 +1,1 @@
+"""Durable sessions and history behind one narrow interface."""

@@ -1,0 +1,128 @@
+"""What the hub asks of a store: append-only streams, session records, finished turns.
+
+Appends do not wait: they hand out sequence numbers at once, so that the hub can decide and deliver in one step.
+A store that keeps data on disk makes every appended line survive the death of this process before `append`
+returns; it commits for good behind the hub's back. When it cannot, it says so in `health()` and goes on: a full
+disk must not stop a conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
+
+Source = Literal["client", "agent", "server"]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One envelope of a stream. `sequence` counts from 1 without holes; `time` is in seconds since the epoch."""
+
+    sequence: int
+    time: float
+    source: Source
+    envelope: bytes
+
+
+class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """All that is known of a session besides its history."""
+
+    agent: AgentId
+    session_id: SessionId
+    alias: str | None = None
+    cwd: str | None = None
+    title: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    mcp_servers: list[Any] = []
+    skills: Any = None
+    metadata: dict[str, Any] = {}
+    setup: dict[str, Any] = {}
+    """What the agent answered when the session was made (modes, models, config options), kept current."""
+    created: float = 0.0
+    updated: float = 0.0
+    ended: float | None = None
+    ended_reason: str | None = None
+    event_count: int = 0
+
+    @property
+    def key(self) -> SessionKey:
+        return SessionKey(self.agent, self.session_id)
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    agent: AgentId | None = None
+    cwd: str | None = None
+    is_ended: bool | None = None
+
+
+class SessionPage(msgspec.Struct, frozen=True):
+    """Newest `updated` first. `next_cursor` is opaque and None on the last page."""
+
+    sessions: list[SessionRecord]
+    next_cursor: str | None
+
+
+class StoreHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    kind: Literal["memory", "sqlite"]
+    state: Literal["ok", "degraded"]
+    pending_bytes: int = 0
+    """Appended, not yet committed for good."""
+    lost_entries: int = 0
+    """Appended and given up: they could not be written, and are gone from memory too."""
+    problem: str | None = None
+    path: str | None = None
+
+
+class Store(Protocol):
+    async def open(self) -> None:
+        """Raise StoreError with the path and what to do when the data cannot be used; never overwrite it."""
+
+    async def close(self) -> None:
+        """Commit what is pending, bounded in time."""
+
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
+        """Append, and give the sequence of the first line. Never raises for want of disk."""
+
+    def last_sequence(self, stream: StreamKey) -> int:
+        """The sequence of the newest entry, 0 for a stream that has none."""
+
+    async def read(
+        self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20
+    ) -> list[Entry]:
+        """Entries later than `after`, oldest first, at most `limit`; at least one if there is one.
+
+        Stops before `max_bytes` of envelopes. Where retention has removed the oldest, starts at the oldest kept."""
+
+    async def drop(self, stream: StreamKey) -> None:
+        """Forget a stream and its entries."""
+
+    def put_session(self, record: SessionRecord) -> None:
+        """Insert or replace, visible to reads at once."""
+
+    async def get_session(self, key: SessionKey) -> SessionRecord | None: ...
+
+    async def find_sessions(self, name: str) -> list[SessionRecord]:
+        """Every session whose id or alias is `name`, over all agents."""
+
+    async def list_sessions(
+        self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
+    ) -> SessionPage: ...
+
+    async def delete_session(self, key: SessionKey) -> None:
+        """Forget the record, its turns and its history."""
+
+    def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
+        """Remember a turn: running (`None`) or finished with this JSON-RPC answer."""
+
+    async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
+        """Whether the turn is known, and its answer if it has one."""
+
+    def backlog(self) -> int:
+        """Bytes appended and not yet committed: the hub slows agents down when it grows too large."""
+
+    def health(self) -> StoreHealth: ...
