@@ -4,6 +4,7 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
+    │   ├── RequestCancelled         its sender took it back
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
@@ -73,6 +74,11 @@ class MalformedMessage(ClientError):
 
 class InvalidParams(ClientError):
     title = "Invalid parameters"
+
+
+class RequestCancelled(ClientError):
+    code = -32800
+    title = "Request cancelled"
 
 
 class MissingConnection(ClientError):

@@ -91,9 +91,7 @@ class Store(Protocol):
     def last_sequence(self, stream: StreamKey) -> int:
         """The sequence of the newest entry, 0 for a stream that has none."""
 
-    async def read(
-        self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20
-    ) -> list[Entry]:
+    async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
         """Entries later than `after`, oldest first, at most `limit`; at least one if there is one.
 
         Stops before `max_bytes` of envelopes. Where retention has removed the oldest, starts at the oldest kept."""

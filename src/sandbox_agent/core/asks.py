@@ -1,0 +1,164 @@
+"""Requests from the agent to clients: asked of all who can answer, answered by the first, withdrawn from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from sandbox_agent.core import frames
+from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve
+from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.ids import ConnectionId, SessionId
+from sandbox_agent.core.methods import CANCEL_REQUEST, CLAIMED, ELICITATION, HOST_METHODS, PERMISSION, QUESTION
+from sandbox_agent.core.route import Ask, Client, Route
+from sandbox_agent.errors import AgentUnsupported
+
+_METHOD_NOT_FOUND = b"-32601"
+_CANCELLED: dict[str, object] = {
+    PERMISSION: {"outcome": {"outcome": "cancelled"}},
+    QUESTION: {"outcome": "cancelled"},
+    ELICITATION: {"action": "cancel"},
+}
+"""What a person may be asked. It waits until somebody comes; this is the answer when the turn is cancelled."""
+
+
+class Asks:
+    """The open requests of one agent process. `ids` is shared by all agents: a client may use several."""
+
+    def __init__(self, ids: Iterator[int]) -> None:
+        self._ids = ids
+        self._open: dict[int, Ask] = {}
+        self._by_agent_key: dict[bytes, Ask] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, frame: Frame, raw: bytes, route: Route | None) -> list[Effect]:
+        """Take a request from the agent and pass it to whoever can answer it."""
+        method = frame.method or ""
+        ask_id = next(self._ids)
+        session = frame.session
+        ask = Ask(ask_id, frame.key, method, session, frames.with_id(raw, b"%d" % ask_id))
+        able = route.able(CLAIMED.get(method)) if route is not None else []
+        if not able and method in HOST_METHODS:
+            ask.is_served = True
+            self._remember(ask, None)
+            return [Serve(ask.id, method, session, frames.params_of(raw))]
+        if route is None:
+            return [
+                Send(frames.failure(ask.agent_key, AgentUnsupported(f"no client can answer {method!r}"))),
+                Noted(f"agent asked {method} for unknown session {session!r}"),
+            ]
+        if not able and (method not in _CANCELLED or (method == ELICITATION and route.attached)):
+            return [self._send_unanswerable(ask)]
+        ask.asked.update(able)
+        self._remember(ask, route)
+        return [Publish(route.session, [ask.line], tuple(able))]
+
+    def answer(
+        self, connection: ConnectionId, frame: Frame, raw: bytes, routes: dict[SessionId, Route]
+    ) -> list[Effect]:
+        """Take a client's answer. Late ones, and those of connections that were not asked, change nothing."""
+        ask = self._find(frame.key)
+        if ask is None or connection not in ask.asked:
+            return [Noted(f"connection {connection} answered request {frame.key!r}, which is not open for it")]
+        if len(ask.asked) > 1 and frame.is_error and _is_method_not_found(frame):
+            ask.asked.discard(connection)  # it cannot; another may
+            return []
+        return self.settle(ask, frames.with_id(raw, b"%d" % ask.id), "client", routes, by=connection)
+
+    def served(self, ask_id: int, result: bytes) -> list[Effect]:
+        """Pass on what the host answered: a `result` or `error` member as JSON text."""
+        ask = self._open.get(ask_id)
+        if ask is None:
+            return []
+        self._forget(ask, None)
+        return [Send(b'{"jsonrpc":"2.0","id":%b,%b}' % (ask.agent_key, result))]
+
+    def settle(
+        self,
+        ask: Ask,
+        line: bytes,
+        source: Literal["client", "server"],
+        routes: dict[SessionId, Route],
+        *,
+        by: ConnectionId | None = None,
+    ) -> list[Effect]:
+        """Answer the agent with `line` (under our id), record it, and tell everybody else that it is over."""
+        self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
+        effects: list[Effect] = [Send(frames.with_id(line, ask.agent_key))]
+        if ask.session is not None:
+            effects.append(Record(ask.session, line, source))
+        return effects + _withdrawals(ask, but=by)
+
+    def withdraw(self, agent_key: bytes, routes: dict[SessionId, Route]) -> list[Effect]:
+        """The agent takes a request back."""
+        ask = self._by_agent_key.get(agent_key)
+        if ask is None:
+            return []
+        self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
+        record = [Record(ask.session, _cancel_line(ask), "agent")] if ask.session is not None else []
+        return [*record, *_withdrawals(ask)]
+
+    def cancel_open(self, route: Route, routes: dict[SessionId, Route]) -> list[Effect]:
+        """The turn is being cancelled: nobody need answer its questions any more."""
+        effects: list[Effect] = []
+        for ask in list(route.asks.values()):
+            if ask.method in _CANCELLED:
+                effects += self.settle(ask, frames.result(b"%d" % ask.id, _CANCELLED[ask.method]), "server", routes)
+        return effects
+
+    def redeliver(self, client: Client, route: Route) -> list[Effect]:
+        """Everything of the session that still waits, for one who has just come."""
+        effects: list[Effect] = []
+        for ask in route.asks.values():
+            claim = CLAIMED.get(ask.method)
+            if not ask.is_served and client.id not in ask.asked and (claim is None or claim in client.claims):
+                ask.asked.add(client.id)
+                effects.append(Deliver(client.id, ask.line, route.session))
+        return effects
+
+    def abandon(self, routes: dict[SessionId, Route]) -> list[Effect]:
+        """The process is gone: nobody waits for answers any more."""
+        effects: list[Effect] = []
+        for ask in list(self._open.values()):
+            self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
+            effects += _withdrawals(ask)
+        return effects
+
+    def _send_unanswerable(self, ask: Ask) -> Send:
+        if ask.method == ELICITATION:
+            return Send(frames.result(ask.agent_key, _CANCELLED[ELICITATION]))
+        return Send(frames.failure(ask.agent_key, AgentUnsupported(f"no client can answer {ask.method!r}")))
+
+    def _remember(self, ask: Ask, route: Route | None) -> None:
+        self._open[ask.id] = ask
+        self._by_agent_key[ask.agent_key] = ask
+        if route is not None:
+            route.asks[ask.id] = ask
+
+    def _forget(self, ask: Ask, route: Route | None) -> None:
+        del self._open[ask.id]
+        if self._by_agent_key.get(ask.agent_key) is ask:
+            del self._by_agent_key[ask.agent_key]
+        if route is not None:
+            route.asks.pop(ask.id, None)
+
+    def _find(self, key: bytes) -> Ask | None:
+        try:
+            return self._open.get(int(key.strip(b'"')))
+        except ValueError:
+            return None
+
+
+def _cancel_line(ask: Ask) -> bytes:
+    return frames.notification(CANCEL_REQUEST, {"requestId": ask.id})
+
+
+def _withdrawals(ask: Ask, *, but: ConnectionId | None = None) -> list[Effect]:
+    line = _cancel_line(ask)
+    return [Deliver(connection, line, ask.session) for connection in sorted(ask.asked) if connection != but]
+
+
+def _is_method_not_found(frame: Frame) -> bool:
+    return _METHOD_NOT_FOUND in bytes(frame.error)  # type: ignore[arg-type]  # an error member is there

@@ -1,0 +1,166 @@
+"""The JSON-RPC envelope: what routing needs is decoded, everything else stays the bytes that came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from sandbox_agent.core.ids import SessionId
+from sandbox_agent.errors import MalformedMessage, SandboxAgentError
+
+META = "sandboxagent.dev"
+"""Our key under `_meta`."""
+
+
+class Update(msgspec.Struct, gc=False):
+    kind: str | None = msgspec.field(name="sessionUpdate", default=None)
+
+
+class Scope(msgspec.Struct, gc=False):
+    """The parts of `params` that say where a message belongs."""
+
+    session: SessionId | None = msgspec.field(name="sessionId", default=None)
+    update: Update | None = None
+
+
+class Frame(msgspec.Struct, gc=False):
+    """The head of one JSON-RPC message; its payload stays in the raw bytes it was parsed from."""
+
+    jsonrpc: str = ""
+    id: Raw | UnsetType = UNSET
+    method: str | None = None
+    params: Scope | None = None
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not None and self.id is not UNSET
+
+    @property
+    def is_answer(self) -> bool:
+        return self.method is None
+
+    @property
+    def is_error(self) -> bool:
+        return self.error is not UNSET
+
+    @property
+    def key(self) -> bytes:
+        """The id as it was sent: opaque, compared byte by byte."""
+        return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
+
+    @property
+    def session(self) -> SessionId | None:
+        return None if self.params is None else self.params.session
+
+
+class _OddFrame(msgspec.Struct):
+    """A frame whose params are not shaped as ours are: an array, or a sessionId that is not a string."""
+
+    jsonrpc: str = ""
+    id: Raw | UnsetType = UNSET
+    method: str | None = None
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_decode = msgspec.json.Decoder(Frame).decode
+_decode_odd = msgspec.json.Decoder(_OddFrame).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def parse(raw: bytes) -> Frame:
+    """The frame in `raw`. Raises MalformedMessage for anything that is not one JSON-RPC 2.0 message."""
+    try:
+        frame = _decode(raw)
+        if not raw.isascii():
+            raw.decode()  # msgspec does not look inside the strings that it skips
+    except msgspec.ValidationError:
+        frame = _parse_odd(raw)
+    except RecursionError:
+        raise MalformedMessage("JSON is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedMessage(str(error)) from None
+    if frame.method is None and (frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET)):
+        raise MalformedMessage("neither a request, a notification nor an answer")
+    if frame.jsonrpc != "2.0":
+        raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
+    return frame
+
+
+def _parse_odd(raw: bytes) -> Frame:
+    try:
+        odd = _decode_odd(raw)
+        raw.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedMessage(str(error)) from None
+    except RecursionError:
+        raise MalformedMessage("JSON is nested too deeply") from None
+    return Frame(odd.jsonrpc, odd.id, odd.method, None, odd.result, odd.error)
+
+
+def one_line(raw: bytes) -> bytes:
+    """`raw` without line breaks. In valid JSON they stand between tokens only, so a space is the same."""
+    if b"\n" in raw or b"\r" in raw:
+        return raw.replace(b"\n", b" ").replace(b"\r", b" ")
+    return raw
+
+
+def is_valid_id(key: bytes) -> bool:
+    """Whether a request id is a string, a number or null, as JSON-RPC demands."""
+    return key[:1] not in (b"{", b"[", b"t", b"f", b"")
+
+
+def with_id(raw: bytes, key: bytes) -> bytes:
+    """The same message under another id; every other member keeps its bytes."""
+    members = _decode_members(raw)
+    members["id"] = Raw(key)
+    return one_line(_encode(members))
+
+
+def with_params(raw: bytes, changes: dict[str, Any], *, method: str | None = None) -> bytes:
+    """The same message with some members of `params` replaced, and perhaps another method."""
+    members = _decode_members(raw)
+    params: dict[str, Any] = dict(_decode_members(members["params"])) if "params" in members else {}
+    params.update(changes)
+    members["params"] = Raw(_encode(params))
+    if method is not None:
+        members["method"] = Raw(_encode(method))
+    return one_line(_encode(members))
+
+
+def member(raw: bytes, name: str) -> bytes | None:
+    """The bytes of one top-level member, or None."""
+    value = _decode_members(raw).get(name)
+    return None if value is None else bytes(value)
+
+
+def params_of(raw: bytes) -> bytes:
+    return member(raw, "params") or b"{}"
+
+
+def to_json(value: Any) -> bytes:
+    return _encode(value)
+
+
+def request(key: bytes, method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (key, _encode(method), _encode(params))
+
+
+def notification(method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def result(key: bytes, value: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (key, _encode(value))
+
+
+def failure(key: bytes, error: SandboxAgentError) -> bytes:
+    """The JSON-RPC answer for one of our own errors."""
+    data = {"type": f"urn:sandbox-agent:error:{error.kind}", "retryable": error.retryable, **error.data}
+    body = {"code": error.code, "message": error.detail, "data": data}
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (key, _encode(body))

@@ -1,0 +1,95 @@
+"""Bytes in, complete lines out, with a cap on how long a line may grow."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+DEFAULT_LINE_CAP = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OversizedLine:
+    """Stands where a line was dropped because it was longer than the cap."""
+
+    size: int
+    sha256: str
+
+
+class LineSplitter:
+    """Splits a byte stream at LF. A trailing CR and empty lines are dropped; a line past the cap is not kept."""
+
+    def __init__(self, cap: int = DEFAULT_LINE_CAP) -> None:
+        self._cap = cap
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._dropped: _Dropped | None = None
+
+    @property
+    def pending(self) -> int:
+        """Bytes held of the line that has not ended yet."""
+        return self._size
+
+    def feed(self, chunk: bytes) -> list[bytes | OversizedLine]:
+        """The lines that end in `chunk`, in order."""
+        first, newline, rest = chunk.partition(b"\n")
+        if not newline:
+            self._grow(chunk)
+            return []
+        self._grow(first)
+        lines: list[bytes | OversizedLine] = [self._take()]
+        if rest:
+            lines += rest.split(b"\n")
+            tail = lines.pop()
+            if tail:
+                self._grow(tail)  # type: ignore[arg-type]  # split gives bytes
+        if len(chunk) > self._cap or b"\r" in chunk or b"" in lines or lines[0].__class__ is not bytes:
+            return [line for line in map(self._checked, lines) if line]
+        if lines[0].endswith(b"\r"):  # the CR may have come with an earlier chunk
+            lines[0] = lines[0][:-1]
+        return lines
+
+    def finish(self) -> list[bytes | OversizedLine]:
+        """What is left at end of stream: the last line, if it was not ended by LF."""
+        line = self._checked(self._take())
+        return [line] if line else []
+
+    def _grow(self, part: bytes) -> None:
+        if self._dropped is not None:
+            self._dropped.add(part)
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._cap:
+            self._dropped = _Dropped()
+            for held in self._parts:
+                self._dropped.add(held)
+            self._parts, self._size = [], 0
+
+    def _take(self) -> bytes | OversizedLine:
+        if self._dropped is not None:
+            dropped, self._dropped = self._dropped, None
+            return dropped.described()
+        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return line
+
+    def _checked(self, line: bytes | OversizedLine) -> bytes | OversizedLine:
+        if isinstance(line, OversizedLine):
+            return line
+        if len(line) > self._cap:
+            return OversizedLine(len(line), hashlib.sha256(line).hexdigest())
+        return line[:-1] if line.endswith(b"\r") else line
+
+
+class _Dropped:
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        self._hash.update(part)
+        self._size += len(part)
+
+    def described(self) -> OversizedLine:
+        return OversizedLine(self._size, self._hash.hexdigest())

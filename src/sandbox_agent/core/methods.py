@@ -1,0 +1,73 @@
+"""One table: what each ACP method is to us."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ClientCall(enum.Enum):
+    """What a request from a client asks of the server."""
+
+    INITIALIZE = "answered from the handshake that the server made"
+    LIST = "answered from the server-wide inventory"
+    CREATE = "goes to the agent; its answer names a new session, to which the client is attached"
+    ATTACH = "attaches the client to a session, waking it if need be"
+    FORK = "goes to a live session; its answer names a new one"
+    PROMPT = "one at a time per session, others queue"
+    CONFIGURE = "sets model, mode or option, in the spelling that the agent knows"
+    FINISH = "ends a session at the agent; done by the server where the agent has no such method"
+    SERVER = "an extension of ours: answered by the server"
+    SESSION = "goes to the agent of the session that it names"
+    AGENT = "goes to the connection's agent"
+
+
+CLIENT_CALLS: dict[str, ClientCall] = {
+    "initialize": ClientCall.INITIALIZE,
+    "authenticate": ClientCall.AGENT,
+    "logout": ClientCall.AGENT,
+    "session/new": ClientCall.CREATE,
+    "session/load": ClientCall.ATTACH,
+    "session/resume": ClientCall.ATTACH,
+    "session/fork": ClientCall.FORK,
+    "session/list": ClientCall.LIST,
+    "session/prompt": ClientCall.PROMPT,
+    "session/close": ClientCall.FINISH,
+    "session/delete": ClientCall.FINISH,
+    "session/set_mode": ClientCall.CONFIGURE,
+    "session/set_model": ClientCall.CONFIGURE,
+    "session/set_config_option": ClientCall.CONFIGURE,
+}
+
+EXTENSION_PREFIX = "_sandboxagent/"
+CANCEL_REQUEST = "$/cancel_request"
+SESSION_CANCEL = "session/cancel"
+PERMISSION = "session/request_permission"
+QUESTION = "_sandboxagent/session/request_question"
+ELICITATION = "elicitation/create"
+
+HOST_METHODS: dict[str, tuple[str, ...]] = {
+    "fs/read_text_file": ("fs", "readTextFile"),
+    "fs/write_text_file": ("fs", "writeTextFile"),
+    "terminal/create": ("terminal",),
+    "terminal/output": ("terminal",),
+    "terminal/wait_for_exit": ("terminal",),
+    "terminal/kill": ("terminal",),
+    "terminal/release": ("terminal",),
+}
+"""Requests from the agent that the server serves itself when no attached client claims the capability."""
+
+CLAIMED: dict[str, tuple[str, ...]] = {ELICITATION: ("elicitation",), **HOST_METHODS}
+"""Requests from the agent that only a client with this capability can answer. Others any client can."""
+
+UNLIMITED = frozenset({"session/prompt"})
+"""Calls without a wall-clock limit: a turn takes as long as it takes."""
+
+
+def client_call(method: str, *, has_session: bool) -> ClientCall:
+    """How to treat a request from a client. Unknown methods pass through."""
+    known = CLIENT_CALLS.get(method)
+    if known is not None:
+        return known
+    if method.startswith(EXTENSION_PREFIX):
+        return ClientCall.SERVER
+    return ClientCall.SESSION if has_session else ClientCall.AGENT

@@ -1,0 +1,236 @@
+"""One running agent: lines in, lines out, an exit that is noticed at once, a stop that is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.lines import LineSplitter, OversizedLine
+from sandbox_agent.errors import AgentStartFailed
+from sandbox_agent.process.stderr_log import StderrLog
+
+_log = logging.getLogger(__name__)
+_stderr = logging.getLogger("sandbox_agent.agent.stderr")
+
+_PIPE_SIZE = 1 << 20
+_WRITE_HIGH_WATER = 4 << 20
+_LAST_OUTPUT = 0.3
+"""Seconds that a dead process's stdout may stay open (a grandchild can hold it) before we stop reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """`code` as the shell would say it: 0 to 255, or 128 + the signal's number."""
+
+    code: int
+
+    @property
+    def words(self) -> str:
+        if self.code > 128:
+            with contextlib.suppress(ValueError):
+                return f"was ended by {signal.Signals(self.code - 128).name}"
+        return f"exited with code {self.code}"
+
+
+Lines = Sequence[bytes | OversizedLine]
+
+
+class AgentProcess:
+    """Owns the child, its process group and its three pipes. Create with `start`."""
+
+    def __init__(self, spec: LaunchSpec, child: subprocess.Popen[bytes], line_cap: int) -> None:
+        self.agent: AgentId = spec.agent
+        self.pid = child.pid
+        self.started = time.monotonic()
+        self.stderr = StderrLog(self._log_stderr)
+        self._child = child
+        self._splitter = LineSplitter(line_cap)
+        self._stdin: asyncio.WriteTransport | None = None
+        self._stdout: asyncio.ReadTransport | None = None
+        self._stdin_ready = asyncio.Event()
+        self._stdin_ready.set()
+        self._stdout_ended = asyncio.Event()
+        self._exited = asyncio.Event()
+        self._died = asyncio.Event()
+        self._status: ExitStatus | None = None
+        self._on_lines: Callable[[Lines], None] = lambda lines: None
+        self._on_exit: Callable[[ExitStatus], None] = lambda status: None
+        self._finishing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        spec: LaunchSpec,
+        env: dict[str, str],
+        *,
+        on_lines: Callable[[Lines], None],
+        on_exit: Callable[[ExitStatus], None],
+        line_cap: int,
+    ) -> AgentProcess:
+        """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run."""
+        try:
+            child = subprocess.Popen(  # noqa: ASYNC220 - a vfork of about a millisecond, and we watch the pid ourselves
+                spec.command,
+                env=env,
+                cwd=spec.cwd,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            detail = f"agent {spec.agent!r} cannot be started: {spec.command[0]!r}: {error}"
+            raise AgentStartFailed(detail, command=list(spec.command)) from None
+        process = cls(spec, child, line_cap)
+        process._on_lines, process._on_exit = on_lines, on_exit
+        await process._connect()
+        return process
+
+    @property
+    def is_running(self) -> bool:
+        return self._status is None and not self._died.is_set()
+
+    @property
+    def uptime(self) -> float:
+        return time.monotonic() - self.started
+
+    def write(self, line: bytes) -> None:
+        """Queue one line for stdin. Callers that can wait await `drained` afterwards."""
+        if self._stdin is not None and not self._stdin.is_closing():
+            self._stdin.write(line + b"\n")
+
+    async def drained(self) -> None:
+        """Return when the agent has read enough that more may be written, or is gone."""
+        await self._stdin_ready.wait()
+
+    def pause_reading(self) -> None:
+        if self._stdout is not None and not self._stdout.is_closing():
+            self._stdout.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._stdout is not None and not self._stdout.is_closing():
+            self._stdout.resume_reading()
+
+    async def stop(self, *, grace: float = 1.0) -> None:
+        """EOF, then TERM, then KILL to the whole group; each step waits `grace` seconds at most."""
+        if self._stdin is not None:
+            self._stdin.close()
+        for step in (signal.SIGTERM, signal.SIGKILL):
+            if await self._exits_within(grace):
+                break
+            self._signal_group(step)
+        await self._exits_within(grace)
+
+    async def wait(self) -> ExitStatus:
+        await self._exited.wait()
+        assert self._status is not None  # noqa: S101 - set before the event
+        return self._status
+
+    async def _exits_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        stdin, stdout, stderr = self._child.stdin, self._child.stdout, self._child.stderr
+        if stdin is None or stdout is None or stderr is None:
+            raise RuntimeError("a child without pipes")
+        for pipe in (stdin, stdout):
+            _enlarge(pipe)
+        self._stdin, _ = await loop.connect_write_pipe(lambda: _Stdin(self._stdin_ready), stdin)
+        self._stdin.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+        watcher = threading.Thread(target=self._watch, args=(loop,), name=f"watch-{self.agent}", daemon=True)
+        watcher.start()
+        await loop.connect_read_pipe(lambda: _Reader(self.stderr.feed, self.stderr.finish), stderr)
+        self._stdout, _ = await loop.connect_read_pipe(lambda: _Reader(self._read, self._end_of_stdout), stdout)
+
+    def _read(self, chunk: bytes) -> None:
+        lines = self._splitter.feed(chunk)
+        if lines:
+            self._on_lines(lines)
+
+    def _end_of_stdout(self) -> None:
+        lines = self._splitter.finish()
+        if lines:
+            self._on_lines(lines)
+        self._stdout_ended.set()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: learn of the exit without reaping, so that the group's number stays ours."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            loop.call_soon_threadsafe(self._exit_seen)
+
+    def _exit_seen(self) -> None:
+        self._died.set()
+        self._stdin_ready.set()
+        self._finishing = asyncio.get_running_loop().create_task(self._finish())
+
+    async def _finish(self) -> None:
+        self._signal_group(signal.SIGKILL)  # whatever it has left behind
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_OUTPUT):
+                await self._stdout_ended.wait()
+        code = self._child.wait()
+        self._status = ExitStatus(code if code >= 0 else 128 - code)
+        if self._stdin is not None:
+            self._stdin.abort()
+        if self._stdout is not None:
+            self._stdout.close()
+        self._exited.set()
+        self._on_exit(self._status)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _log_stderr(self, line: str) -> None:
+        _stderr.info("%s: %s", self.agent, line)
+
+
+class _Reader(asyncio.Protocol):
+    def __init__(self, on_chunk: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self.data_received = on_chunk  # type: ignore[assignment,method-assign]  # no method in between on the hot path
+        self._on_end = on_end
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end()
+
+
+class _Stdin(asyncio.BaseProtocol):
+    """Back pressure: clear while the pipe is full."""
+
+    def __init__(self, ready: asyncio.Event) -> None:
+        self._ready = ready
+
+    def pause_writing(self) -> None:
+        self._ready.clear()
+
+    def resume_writing(self) -> None:
+        self._ready.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ready.set()
+
+
+def _enlarge(pipe: IO[bytes]) -> None:
+    """Fewer wake-ups for the same bytes, where the system lets us."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
