@@ -1,9 +1,16 @@
-"""Requests from the agent to clients: asked of all who can answer, answered by the first, withdrawn from the rest."""
+"""Requests from the agent to clients.
+
+What a person may answer is asked of all who can; the first answer wins and the rest are told. What has effects
+(files, terminals) is asked of one client, the one whose turn it is if it can, so that nothing happens twice; with
+no such client the host serves it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
+
+import msgspec
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve
@@ -29,9 +36,14 @@ class Asks:
         self._ids = ids
         self._open: dict[int, Ask] = {}
         self._by_agent_key: dict[bytes, Ask] = {}
+        self._terminal_owners: dict[str, ConnectionId] = {}
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def has(self, key: bytes) -> bool:
+        """Whether this id, as a client knows it, is open."""
+        return self._find(key) is not None
 
     def open(self, frame: Frame, raw: bytes, route: Route | None) -> list[Effect]:
         """Take a request from the agent and pass it to whoever can answer it."""
@@ -39,11 +51,10 @@ class Asks:
         ask_id = next(self._ids)
         session = frame.session
         ask = Ask(ask_id, frame.key, method, session, frames.with_id(raw, b"%d" % ask_id))
+        if method in HOST_METHODS:
+            self._remember(ask, route)
+            return self._assign(ask, route)
         able = route.able(CLAIMED.get(method)) if route is not None else []
-        if not able and method in HOST_METHODS:
-            ask.is_served = True
-            self._remember(ask, None)
-            return [Serve(ask.id, method, session, frames.params_of(raw))]
         if route is None:
             return [
                 Send(frames.failure(ask.agent_key, AgentUnsupported(f"no client can answer {method!r}"))),
@@ -55,6 +66,14 @@ class Asks:
         self._remember(ask, route)
         return [Publish(route.session, [ask.line], tuple(able))]
 
+    def reassign(self, route: Route) -> list[Effect]:
+        """A client has left: what only it was asked to do goes to another, or to the host."""
+        effects: list[Effect] = []
+        for ask in route.asks.values():
+            if ask.method in HOST_METHODS and not ask.asked and not ask.is_served:
+                effects += self._assign(ask, route)
+        return effects
+
     def answer(
         self, connection: ConnectionId, frame: Frame, raw: bytes, routes: dict[SessionId, Route]
     ) -> list[Effect]:
@@ -65,14 +84,16 @@ class Asks:
         if len(ask.asked) > 1 and frame.is_error and _is_method_not_found(frame):
             ask.asked.discard(connection)  # it cannot; another may
             return []
+        if ask.method == "terminal/create" and (terminal := _terminal_of(frames.member(raw, "result") or b"{}")):
+            self._terminal_owners[terminal] = connection
         return self.settle(ask, frames.with_id(raw, b"%d" % ask.id), "client", routes, by=connection)
 
-    def served(self, ask_id: int, result: bytes) -> list[Effect]:
+    def served(self, ask_id: int, result: bytes, routes: dict[SessionId, Route]) -> list[Effect]:
         """Pass on what the host answered: a `result` or `error` member as JSON text."""
         ask = self._open.get(ask_id)
         if ask is None:
             return []
-        self._forget(ask, None)
+        self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
         return [Send(b'{"jsonrpc":"2.0","id":%b,%b}' % (ask.agent_key, result))]
 
     def settle(
@@ -113,7 +134,11 @@ class Asks:
         effects: list[Effect] = []
         for ask in route.asks.values():
             claim = CLAIMED.get(ask.method)
-            if not ask.is_served and client.id not in ask.asked and (claim is None or claim in client.claims):
+            if (
+                ask.method not in HOST_METHODS
+                and client.id not in ask.asked
+                and (claim is None or claim in client.claims)
+            ):
                 ask.asked.add(client.id)
                 effects.append(Deliver(client.id, ask.line, route.session))
         return effects
@@ -121,10 +146,25 @@ class Asks:
     def abandon(self, routes: dict[SessionId, Route]) -> list[Effect]:
         """The process is gone: nobody waits for answers any more."""
         effects: list[Effect] = []
+        self._terminal_owners.clear()
         for ask in list(self._open.values()):
             self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
             effects += _withdrawals(ask)
         return effects
+
+    def _assign(self, ask: Ask, route: Route | None) -> list[Effect]:
+        params = frames.params_of(ask.line)
+        terminal = _terminal_of(params) if ask.method.startswith("terminal/") else None
+        able = route.able(CLAIMED[ask.method]) if route is not None else []
+        if terminal is not None:
+            able = [c for c in able if c == self._terminal_owners.get(terminal)]
+        if route is None or not able:
+            ask.is_served = True
+            return [Serve(ask.id, ask.method, ask.session, params)]
+        owner = route.turn.connection if route.turn is not None else None
+        chosen = owner if owner in able else able[0]
+        ask.asked.add(chosen)
+        return [Publish(route.session, [ask.line], (chosen,))]
 
     def _send_unanswerable(self, ask: Ask) -> Send:
         if ask.method == ELICITATION:
@@ -149,6 +189,17 @@ class Asks:
             return self._open.get(int(key.strip(b'"')))
         except ValueError:
             return None
+
+
+class _Terminal(msgspec.Struct):
+    id: str | None = msgspec.field(name="terminalId", default=None)
+
+
+def _terminal_of(params: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(params, type=_Terminal).id
+    except msgspec.MsgspecError:
+        return None
 
 
 def _cancel_line(ask: Ask) -> bytes:

@@ -59,6 +59,8 @@ class Reply:
     line: bytes
     session: SessionId | None
     method: str
+    has_run: bool = True
+    """The agent has seen the request. False for one that was refused or taken back before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +72,12 @@ class Resolve:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """The agent made a session: answered to `request`, forked from `parent` or new."""
-
-    session: SessionId
-    request: bytes
-    answer: bytes
-    parent: SessionId | None
-
-
-@dataclass(frozen=True, slots=True)
 class Observed:
     """An update that changes what we know of the session: title, mode, config options."""
 
     session: SessionId
     kind: str
     line: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
-    session: SessionId
-    call: int
-    answer: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +113,4 @@ class Noted:
     message: str
 
 
-Effect = (
-    Send
-    | Publish
-    | Record
-    | Deliver
-    | Broadcast
-    | Reply
-    | Resolve
-    | Created
-    | Observed
-    | TurnEnded
-    | Wake
-    | Serve
-    | Unparsed
-    | Noted
-)
+Effect = Send | Publish | Record | Deliver | Broadcast | Reply | Resolve | Observed | Wake | Serve | Unparsed | Noted

@@ -17,7 +17,6 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.asks import Asks
 from sandbox_agent.core.effects import (
     Broadcast,
-    Created,
     Deliver,
     Effect,
     Noted,
@@ -27,7 +26,6 @@ from sandbox_agent.core.effects import (
     Reply,
     Resolve,
     Send,
-    TurnEnded,
     Unparsed,
     Wake,
 )
@@ -72,18 +70,27 @@ class Relay:
         """Requests that the agent has not answered."""
         return len(self._calls)
 
-    # What clients and the server itself send.
+    def call_own(
+        self,
+        method: str,
+        params: object,
+        session: SessionId | None = None,
+        *,
+        on_behalf: tuple[Client, bytes] | None = None,
+    ) -> tuple[int, list[Effect]]:
+        """A request of the server's own. Its answer comes as Resolve with the number given here.
 
-    def call_own(self, method: str, params: object, session: SessionId | None = None) -> tuple[int, list[Effect]]:
-        """A request of the server's own. Its answer comes as Resolve with the number given here."""
+        `on_behalf` names the client's request that it serves, so that the client can take it back."""
         call_id = next(self._call_ids)
-        call = Call(call_id, method, frames.request(b"%d" % call_id, method, params), session)
+        line = frames.request(b"%d" % call_id, method, params)
+        client, key = on_behalf or (None, b"")
+        call = Call(call_id, method, line, session, client, key=key, is_own=True)
         return call_id, self._send(call)
 
     def call(self, client: Client, ticket: int, frame: Frame, raw: bytes) -> list[Effect]:
         """Pass a client's request on; a session that it names must have a route."""
         call = self._new_call(client, ticket, frame, raw)
-        if call.session is not None and call.method not in CREATING:
+        if call.session is not None:
             return [*self._send(call), Record(call.session, call.line, "client")]
         return self._send(call)
 
@@ -133,8 +140,6 @@ class Relay:
     def answer(self, connection: ConnectionId, frame: Frame, raw: bytes) -> list[Effect]:
         return self.asks.answer(connection, frame, raw, self.routes)
 
-    # Who is where.
-
     def open_route(self, session: SessionId, *, is_live: bool) -> Route:
         """The route of a session that is known from elsewhere: the store, or a load that is being tried."""
         return self.routes.setdefault(session, Route(session, is_live=is_live))
@@ -144,17 +149,16 @@ class Relay:
         route.attach(client)
         return self.asks.redeliver(client, route)
 
-    def detach(self, connection: ConnectionId, session: SessionId) -> None:
+    def detach(self, connection: ConnectionId, session: SessionId) -> list[Effect]:
         route = self.routes.get(session)
-        if route is not None:
-            route.detach(connection)
+        if route is None or connection not in route.attached:
+            return []
+        route.detach(connection)
+        return self.asks.reassign(route)
 
-    def connection_closed(self, connection: ConnectionId) -> None:
+    def connection_closed(self, connection: ConnectionId) -> list[Effect]:
         """Its requests go on: their answers are recorded, and nobody hears them."""
-        for route in self.routes.values():
-            route.detach(connection)
-        for call in self._calls.values():
-            call.is_orphan |= call.connection == connection
+        return [effect for session in list(self.routes) for effect in self.detach(connection, session)]
 
     def publish(self, session: SessionId, line: bytes) -> list[Effect]:
         """A notice of the server's own to everybody attached."""
@@ -177,14 +181,12 @@ class Relay:
         """The process is gone: answer everybody who waits; sessions become dormant."""
         effects = self.asks.abandon(self.routes)
         for call in self._calls.values():
-            if call.connection is None:
+            if call.is_own:
                 effects.append(Resolve(call.id, frames.failure(b"%d" % call.id, error)))
                 continue
             if call.session is not None:
                 effects.append(Record(call.session, frames.failure(b"%d" % call.id, error), "server"))
-            if call.method == "session/prompt" and call.session is not None:
-                effects.append(TurnEnded(call.session, call.id, frames.failure(call.key, error)))
-            effects.append(_refuse(call, error))
+            effects.append(_reply(call, frames.failure(call.key, error)))
         self._calls.clear()
         self._early.clear()
         self._creating = 0
@@ -194,8 +196,6 @@ class Relay:
             route.turn = None
             route.is_live = route.is_waking = route.is_muted = False
         return effects
-
-    # What the agent sends.
 
     def from_agent(self, lines: Sequence[bytes | OversizedLine]) -> list[Effect]:
         """Decide about a batch of lines. Neighbouring updates of one session become one Publish."""
@@ -232,7 +232,7 @@ class Relay:
         return effects
 
     def served(self, ask: int, member: bytes) -> list[Effect]:
-        return self.asks.served(ask, member)
+        return self.asks.served(ask, member, self.routes)
 
     def _from_agent_other(self, frame: Frame, raw: bytes) -> list[Effect]:
         if frame.is_answer:
@@ -270,7 +270,7 @@ class Relay:
             return [Noted(f"agent answered request {frame.key[:40]!r}, which nobody waits for")]
         if call.method in CREATING:
             return self._created(call, frame, raw)
-        if call.connection is None:
+        if call.is_own:
             return [Resolve(call.id, raw)]
         answer = frames.with_id(raw, call.key)
         effects: list[Effect] = []
@@ -278,7 +278,6 @@ class Relay:
             effects.append(Record(call.session, raw, "agent"))
         if call.method == "session/prompt" and call.session is not None:
             route = self.routes.get(call.session)
-            effects.append(TurnEnded(call.session, call.id, answer))
             effects.append(_reply(call, answer))
             if route is not None and route.turn is call:
                 route.turn = None
@@ -297,23 +296,17 @@ class Relay:
                 effects.append(Noted(f"agent answered {call.method} without a sessionId: {error}"))
         if session is None:
             self._drop_early()
-            return [*effects, _resolve_or_reply(call, raw)]
-        self.routes[session] = route = Route(session)
-        if call.client is not None and not call.is_orphan:
-            route.attach(call.client)
-        effects.append(Created(session, call.line, raw, call.session))
+            return [*effects, Resolve(call.id, raw)]
+        self.routes[session] = Route(session)
         effects += [Record(session, call.line, "client"), Record(session, raw, "agent")]
-        effects.append(_resolve_or_reply(call, raw, session))
         if early := self._early.pop(session, None):
-            effects.append(Publish(session, early, route.connections))
+            effects.append(Publish(session, early, ()))
         self._drop_early()
-        return effects
+        return [*effects, Resolve(call.id, raw)]
 
     def _drop_early(self) -> None:
         if not self._creating:
             self._early.clear()
-
-    # Turns.
 
     def _start_turn(self, route: Route, call: Call) -> list[Effect]:
         route.turn = call
@@ -331,7 +324,9 @@ class Relay:
     def _cancel_turn(self, route: Route, line: bytes) -> list[Effect]:
         """The running turn is cancelled at the agent; prompts that wait behind it end at once."""
         cancelled = {"stopReason": "cancelled"}
-        effects: list[Effect] = [_reply(call, frames.result(call.key, cancelled)) for call in route.queue]
+        effects: list[Effect] = [
+            _reply(call, frames.result(call.key, cancelled), has_run=False) for call in route.queue
+        ]
         route.queue.clear()
         if route.is_live:
             effects.append(Send(line))
@@ -354,20 +349,14 @@ class Relay:
         return [Send(call.line)]
 
 
-def _reply(call: Call, line: bytes, session: SessionId | None = None) -> Reply:
-    if call.connection is None:
+def _reply(call: Call, line: bytes, *, has_run: bool = True) -> Reply:
+    if call.client is None:
         raise ValueError(f"{call.method} is the server's own: it has no connection to reply to")
-    return Reply(call.connection, call.ticket, line, session or call.session, call.method)
+    return Reply(call.client.id, call.ticket, line, call.session, call.method, has_run)
 
 
 def _refuse(call: Call, error: SandboxAgentError) -> Reply:
-    return _reply(call, frames.failure(call.key, error))
-
-
-def _resolve_or_reply(call: Call, raw: bytes, session: SessionId | None = None) -> Resolve | Reply:
-    if call.connection is None:
-        return Resolve(call.id, raw)
-    return _reply(call, frames.with_id(raw, call.key), session)
+    return _reply(call, frames.failure(call.key, error), has_run=False)
 
 
 def _prompt_as_updates(call: Call) -> list[bytes]:

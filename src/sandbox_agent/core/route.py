@@ -18,7 +18,7 @@ class Client:
 
 @dataclass(slots=True)
 class Call:
-    """A request on its way to the agent. `client` is None for the server's own."""
+    """A request on its way to the agent, for a client or the server's own (`is_own`)."""
 
     id: int
     method: str
@@ -29,8 +29,7 @@ class Call:
     ticket: int = 0
     key: bytes = b""
     """The id that the client gave it."""
-    is_orphan: bool = False
-    """The client has closed its connection meanwhile."""
+    is_own: bool = False
 
     @property
     def connection(self) -> ConnectionId | None:

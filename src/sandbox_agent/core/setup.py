@@ -1,0 +1,122 @@
+"""What a session offers to choose from (modes, models, config options), in either spelling of ACP.
+
+Older agents answer `session/new` with `modes` and `models` and take `session/set_mode` and `session/set_model`;
+newer ones have `configOptions` with a category and take `session/set_config_option`. Clients may speak either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Category = Literal["mode", "model"]
+Setup = dict[str, Any]
+
+_PLAIN: dict[Category, tuple[str, str, str, str, str]] = {
+    "mode": ("modes", "currentModeId", "availableModes", "session/set_mode", "modeId"),
+    "model": ("models", "currentModelId", "availableModels", "session/set_model", "modelId"),
+}
+_MEMBERS = ("modes", "models", "configOptions")
+
+
+def from_answer(result: Any) -> Setup:
+    """The setup in an answer to session/new, load, resume or fork."""
+    return {name: result[name] for name in _MEMBERS if isinstance(result, Mapping) and result.get(name) is not None}
+
+
+def current(setup: Setup, category: Category) -> str | None:
+    """The chosen mode or model."""
+    option = _option(setup, category)
+    if option is not None and isinstance(option.get("currentValue"), str):
+        return str(option["currentValue"])
+    member, field, *_ = _PLAIN[category]
+    value = _dict(setup.get(member)).get(field)
+    return value if isinstance(value, str) else None
+
+
+def choices(setup: Setup, category: Category) -> list[dict[str, Any]]:
+    """What there is to choose from: `{id, name, description?}` each."""
+    option = _option(setup, category)
+    if option is not None:
+        return [_choice(entry, "value") for entry in _flat_options(option)]
+    member, _, available, _, field = _PLAIN[category]
+    offered = _dict(setup.get(member)).get(available)
+    key = field if category == "model" else "id"
+    return [_choice(entry, key) for entry in offered if isinstance(entry, dict)] if isinstance(offered, list) else []
+
+
+def choose(setup: Setup, category: Category, value: str) -> tuple[str, dict[str, Any]] | None:
+    """The method and params (without sessionId) that set a mode or model; None where there is nothing to set."""
+    option = _option(setup, category)
+    if option is not None:
+        return "session/set_config_option", {"configId": option.get("id"), "value": value}
+    member, _, _, method, field = _PLAIN[category]
+    return (method, {field: value}) if member in setup else None
+
+
+def translate(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str, dict[str, Any]] | None:
+    """The same wish in the spelling that this session's agent knows; None to pass the request on as it is."""
+    for category, (member, _, _, plain, field) in _PLAIN.items():
+        option = _option(setup, category)
+        if method == plain and member not in setup and option is not None:
+            return "session/set_config_option", {"configId": option.get("id"), "value": params.get(field)}
+        is_plain_only = option is None and member in setup and params.get("configId") in {category, member}
+        if method == "session/set_config_option" and is_plain_only:
+            return plain, {field: params.get("value")}
+    return None
+
+
+def after_set(setup: Setup, method: str, params: Mapping[str, Any], result: Any) -> Setup:
+    """The setup once the agent has agreed to a change."""
+    if isinstance(result, Mapping) and isinstance(result.get("configOptions"), list):
+        return {**setup, "configOptions": result["configOptions"]}
+    for category, (member, chosen, _, plain, field) in _PLAIN.items():
+        if method == plain:
+            return _with_current(setup, category, member, chosen, params.get(field))
+    return setup
+
+
+def after_update(setup: Setup, kind: str, update: Mapping[str, Any]) -> Setup:
+    """The setup once the agent has told of a change by itself."""
+    if kind == "config_option_update" and isinstance(update.get("configOptions"), list):
+        return {**setup, "configOptions": update["configOptions"]}
+    if kind == "current_mode_update":
+        return _with_current(setup, "mode", "modes", "currentModeId", update.get("currentModeId"))
+    return setup
+
+
+def _with_current(setup: Setup, category: Category, member: str, chosen: str, value: Any) -> Setup:
+    changed = dict(setup)
+    if member in setup:
+        changed[member] = {**_dict(setup[member]), chosen: value}
+    if (option := _option(setup, category)) is not None:
+        changed["configOptions"] = [
+            {**other, "currentValue": value} if other is option else other for other in setup["configOptions"]
+        ]
+    return changed
+
+
+def _option(setup: Setup, category: Category) -> dict[str, Any] | None:
+    options = setup.get("configOptions")
+    if not isinstance(options, list):
+        return None
+    return next((o for o in options if isinstance(o, dict) and o.get("category") == category), None)
+
+
+def _flat_options(option: dict[str, Any]) -> list[dict[str, Any]]:
+    flat: list[dict[str, Any]] = []
+    for entry in option.get("options") or []:
+        if isinstance(entry, dict) and isinstance(entry.get("options"), list):
+            flat += [inner for inner in entry["options"] if isinstance(inner, dict)]
+        elif isinstance(entry, dict):
+            flat.append(entry)
+    return flat
+
+
+def _choice(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    chosen = {"id": entry.get(key), "name": entry.get("name")}
+    return {**chosen, "description": entry["description"]} if entry.get("description") else chosen
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,112 @@
+"""One client's attachment: its stream of events, and its requests that wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey
+from sandbox_agent.core.methods import CLAIMED
+from sandbox_agent.core.route import Client
+from sandbox_agent.errors import AgentTimeout
+from sandbox_agent.hub.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A JSON-RPC answer, and the id of the last event that was on the stream before it."""
+
+    line: bytes
+    last_event_id: int
+
+
+Dispatch = Callable[["Connection", int, Frame, bytes], None]
+
+
+class Connection:
+    """What a door holds: send, request, follow, close."""
+
+    def __init__(
+        self,
+        connection_id: ConnectionId,
+        agent: AgentId,
+        capabilities: dict[str, Any],
+        client_info: dict[str, Any],
+        stream: Stream,
+        dispatch: Dispatch,
+    ) -> None:
+        self.id = connection_id
+        self.agent = agent
+        self.client_info = client_info
+        self.client = Client(connection_id, _claims(capabilities))
+        self.stream = stream
+        self.created = time.time()
+        self.is_closed = False
+        self._dispatch = dispatch
+        self._tickets = count(1)
+        self._waiters: dict[int, asyncio.Future[Answer]] = {}
+
+    async def request(self, frame: Frame, raw: bytes, *, timeout: float | None) -> Answer:
+        """Send a request and wait for its answer. Raises AgentTimeout.
+
+        When the wait ends early, for whatever reason, the answer comes on the stream instead."""
+        ticket = next(self._tickets)
+        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiters[ticket] = waiter
+        try:
+            self._dispatch(self, ticket, frame, raw)
+            async with asyncio.timeout(timeout):
+                return await waiter
+        except TimeoutError:
+            if waiter.done() and not waiter.cancelled():
+                return waiter.result()
+            raise AgentTimeout(
+                f"no answer to {frame.method} within {timeout:g} s; it will come on the stream"
+            ) from None
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.stream.append_own([waiter.result().line])
+            raise
+        finally:
+            del self._waiters[ticket]
+
+    def submit(self, frame: Frame, raw: bytes) -> None:
+        """Send a request whose answer comes on the stream."""
+        self._dispatch(self, next(self._tickets), frame, raw)
+
+    def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
+        """Events that stand in a session's history."""
+        self.stream.append(stream, sequence, lines)
+
+    def deliver_own(self, session: SessionId | None, line: bytes) -> None:
+        """An event for this connection alone."""
+        self.stream.append_own([line])
+
+    def reply(self, ticket: int, line: bytes, session: SessionId | None, method: str) -> None:
+        """Hand an answer to whoever waits for it, else put it on the stream."""
+        waiter = self._waiters.get(ticket)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(Answer(line, self.stream.last_id))
+        else:
+            self.deliver_own(session, line)
+
+    def close(self, reason: str) -> None:
+        self.is_closed = True
+        self.stream.end(reason)
+
+
+def _claims(capabilities: dict[str, Any]) -> frozenset[tuple[str, ...]]:
+    """The claims of `methods.CLAIMED` that a client's capabilities contain."""
+    found = set()
+    for path in set(CLAIMED.values()):
+        value: Any = capabilities
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is True or (isinstance(value, dict)):
+            found.add(path)
+    return frozenset(found)

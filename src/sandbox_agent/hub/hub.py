@@ -1,0 +1,453 @@
+"""The middle of everything: doors hand requests in, agents and the store are behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+import msgspec
+
+from sandbox_agent.core import effects as fx
+from sandbox_agent.core import frames, setup
+from sandbox_agent.core.frames import META, Frame
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, connection_stream
+from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
+from sandbox_agent.core.setup import translate
+from sandbox_agent.errors import (
+    AgentExited,
+    InvalidParams,
+    SandboxAgentError,
+    SessionEnded,
+    ShuttingDown,
+    TooMany,
+    UnknownConnection,
+)
+from sandbox_agent.hub import creation, endings
+from sandbox_agent.hub.agent import Agent, AgentLimits
+from sandbox_agent.hub.attachment import Attachment
+from sandbox_agent.hub.connection import Connection
+from sandbox_agent.hub.extensions import Extensions
+from sandbox_agent.hub.host import Host
+from sandbox_agent.hub.listing import list_sessions
+from sandbox_agent.hub.request import Request
+from sandbox_agent.hub.sessions import Sessions
+from sandbox_agent.hub.stream import Stream
+from sandbox_agent.hub.turns import Turns
+from sandbox_agent.store.base import SessionRecord, Store
+
+_log = logging.getLogger(__name__)
+
+
+class AgentCatalog(Protocol):
+    def ids(self) -> list[AgentId]: ...
+    async def ensure(self, agent: AgentId) -> LaunchSpec: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HubLimits:
+    agent: AgentLimits = field(default_factory=AgentLimits)
+    window_bytes: int = 4 << 20
+    connections: int = 10_000
+
+
+class _TurnId(msgspec.Struct, rename="camel"):
+    turn_id: str | None = None
+
+
+class _Meta(msgspec.Struct):
+    ours: _TurnId | None = msgspec.field(name=META, default=None)
+
+
+class _Prompt(msgspec.Struct):
+    meta: _Meta | None = msgspec.field(name="_meta", default=None)
+
+
+class Hub:
+    """Opens and closes connections, and decides for each request who answers it."""
+
+    def __init__(
+        self, store: Store, catalog: AgentCatalog, *, environ: Mapping[str, str], limits: HubLimits | None = None
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.sessions = Sessions(store)
+        self.agents: dict[AgentId, Agent] = {}
+        self.connections: dict[ConnectionId, Connection] = {}
+        self._environ = environ
+        self._limits = limits or HubLimits()
+        self._ask_ids = count(1)
+        self._host = Host(environ)
+        self._turns = Turns(store)
+        self._attachment = Attachment(store, self.sessions, self.agent)
+        self._extensions = Extensions(self, self._attachment)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+        self._calls: dict[ClientCall, Callable[[Request], None]] = {
+            ClientCall.INITIALIZE: self._initialize_again,
+            ClientCall.LIST: lambda request: self._spawn(request, list_sessions(self.sessions, request)),
+            ClientCall.CREATE: lambda request: self._spawn(request, self._create(request)),
+            ClientCall.ATTACH: self._attach,
+            ClientCall.FORK: lambda request: self._spawn(request, self._fork(request)),
+            ClientCall.PROMPT: self._prompt,
+            ClientCall.CONFIGURE: self._configure,
+            ClientCall.FINISH: lambda request: self._spawn(request, self._finish(request)),
+            ClientCall.SERVER: lambda request: self._spawn(request, self._extensions.answer(request)),
+            ClientCall.SESSION: lambda request: self._in_session(request, self._pass_on),
+            ClientCall.AGENT: self._to_agent,
+        }
+
+    def agent(self, agent_id: AgentId) -> Agent:
+        """The one shared agent of that id, made on first use."""
+        found = self.agents.get(agent_id)
+        if found is None:
+            found = self.agents[agent_id] = Agent(
+                agent_id,
+                store=self.store,
+                connections=self.connections,
+                watcher=self,
+                on_exit=self._agent_exited,
+                find_spec=self.catalog.ensure,
+                environ=self._environ,
+                ask_ids=self._ask_ids,
+                limits=self._limits.agent,
+            )
+        return found
+
+    async def open_connection(self, agent_id: AgentId, params: dict[str, Any]) -> tuple[Connection, dict[str, Any]]:
+        """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
+
+        Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
+        self._refuse_when_closing()
+        if len(self.connections) >= self._limits.connections:
+            raise TooMany(f"{len(self.connections)} connections are open already")
+        await self.catalog.ensure(agent_id)
+        await self.agent(agent_id).ready()
+        connection_id = ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
+        capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
+        connection = Connection(
+            connection_id,
+            agent_id,
+            capabilities if isinstance(capabilities, dict) else {},
+            info if isinstance(info, dict) else {},
+            Stream(self.store, connection_stream(connection_id), memory_limit=self._limits.window_bytes),
+            self.dispatch,
+        )
+        self.connections[connection_id] = connection
+        return connection, self.describe_handshake(connection)
+
+    def connection(self, connection_id: str) -> Connection:
+        """Raises UnknownConnection."""
+        found = self.connections.get(ConnectionId(connection_id))
+        if found is None:
+            raise UnknownConnection(connection_id)
+        return found
+
+    async def close_connection(self, connection_id: str) -> None:
+        """Close the connection only: its sessions and turns go on. Closing twice is no error."""
+        connection = self.connections.pop(ConnectionId(connection_id), None)
+        if connection is None:
+            return
+        connection.close("connection closed")
+        for agent in self.agents.values():
+            agent.apply(agent.relay.connection_closed(connection.id))
+        await self.store.drop(connection_stream(connection.id))
+
+    def describe_handshake(self, connection: Connection) -> dict[str, Any]:
+        """The agent's own `initialize` result, with our part added."""
+        result: dict[str, Any] = msgspec.json.decode(self.agent(connection.agent).handshake)
+        capabilities = result.setdefault("agentCapabilities", {})
+        ours = {"connectionId": connection.id, "agent": connection.agent, "extensions": self._extensions.names}
+        capabilities["_meta"] = {**(capabilities.get("_meta") or {}), META: {"extensions": self._extensions.names}}
+        result["_meta"] = {**(result.get("_meta") or {}), META: ours}
+        return result
+
+    def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
+        """Take a client's request. Its answer, also that it failed, comes through `connection.reply`."""
+        request = Request(connection, ticket, frame, raw)
+        try:
+            self._refuse_when_closing()
+            self._calls[client_call(request.method, has_session=frame.session is not None)](request)
+        except SandboxAgentError as error:
+            request.fail(error)
+
+    def send(self, connection: Connection, frame: Frame, raw: bytes) -> None:
+        """Take a client's notification, or its answer to a request of an agent."""
+        if frame.is_answer:
+            for agent in self.agents.values():
+                if agent.relay.asks.has(frame.key):
+                    agent.apply(agent.relay.answer(connection.id, frame, raw))
+                    return
+            _log.debug("answer to a request that is not open connection=%s id=%r", connection.id, frame.key)
+        elif frame.method == CANCEL_REQUEST:
+            for agent in self.agents.values():
+                agent.apply(agent.relay.cancel_request(connection.id, raw))
+        elif frame.session is not None:
+            self._notify_session(connection, frame, raw)
+        else:
+            agent = self.agent(connection.agent)
+            agent.apply(agent.relay.notify(frame, raw))
+
+    async def room(self, connection: Connection) -> None:
+        """Back pressure: return when the connection's agent can take more."""
+        agent = self.agents.get(connection.agent)
+        if agent is not None:
+            await agent.room()
+
+    async def close(self) -> None:
+        """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
+        self._is_closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*(agent.stop() for agent in self.agents.values()), self._host.close())
+        self.end_streams()
+
+    def end_streams(self) -> None:
+        for connection in self.connections.values():
+            connection.close("server is shutting down")
+
+    # The watcher's part: effects of an agent that reach beyond it.
+
+    def observed(self, key: SessionKey, kind: str, line: bytes) -> None:
+        self.sessions.observe(key, kind, line)
+
+    def prompt_answered(self, agent: AgentId, effect: fx.Reply) -> None:
+        self._turns.answered(effect.connection, effect.ticket, effect.line, has_run=effect.has_run)
+        if effect.session is None:
+            return
+        record = self.sessions.held(SessionKey(agent, effect.session))
+        if record is not None and effect.has_run:
+            self.agents[agent].lifecycle.worked()
+            self.sessions.save(record)
+
+    def wake(self, key: SessionKey) -> None:
+        self._background(self._attachment.wake(key))
+
+    def serve(self, agent: AgentId, effect: fx.Serve) -> None:
+        self._background(self._serve(self.agent(agent), effect))
+
+    async def _serve(self, agent: Agent, effect: fx.Serve) -> None:
+        record = self.sessions.held(SessionKey(agent.id, effect.session)) if effect.session is not None else None
+        try:
+            result = await self._host.serve(effect.method, effect.params, record.cwd if record else None)
+            member = b'"result":%b' % frames.to_json(result)
+        except SandboxAgentError as error:
+            member = b'"error":%b' % frames.to_json({"code": error.code, "message": error.detail})
+        agent.apply(agent.relay.served(effect.ask, member))
+
+    def _agent_exited(self, agent: Agent, error: AgentExited, sessions: list[SessionId]) -> None:
+        if agent.can_revive:
+            return
+        for session in sessions:
+            record = self.sessions.held(SessionKey(agent.id, session))
+            if record is not None:
+                endings.end(agent, self.sessions, record, endings.crashed(error))
+
+    def _initialize_again(self, request: Request) -> None:
+        self._spawn(request, self._answer_handshake(request))
+
+    async def _answer_handshake(self, request: Request) -> None:
+        await self.agent(request.connection.agent).ready()
+        request.answer(self.describe_handshake(request.connection))
+
+    def _to_agent(self, request: Request) -> None:
+        agent = self.agent(request.connection.agent)
+        if agent.is_ready:
+            self._pass_on(agent, request)
+        else:
+            self._spawn(request, self._to_agent_later(agent, request))
+
+    async def _to_agent_later(self, agent: Agent, request: Request) -> None:
+        await agent.ready()
+        self._pass_on(agent, request)
+
+    def _pass_on(self, agent: Agent, request: Request) -> None:
+        agent.apply(agent.relay.call(request.connection.client, request.ticket, request.frame, request.raw))
+
+    def _in_session(self, request: Request, act: Callable[[Agent, Request], None]) -> None:
+        """Do something in the session that the request names: at once if it is live, else when it has been woken."""
+        name = request.frame.session
+        if name is None:
+            raise InvalidParams(f"params of {request.method}: sessionId is missing")
+        agent = self.agents.get(request.connection.agent)
+        route = agent.relay.routes.get(name) if agent is not None else None
+        if agent is not None and route is not None and route.is_live and agent.is_ready:
+            act(agent, request)
+        else:
+            self._spawn(request, self._in_session_later(request, act))
+
+    async def _in_session_later(self, request: Request, act: Callable[[Agent, Request], None]) -> None:
+        record = await self._record_of(request)
+        await self._attachment.live(record.key)
+        act(self.agent(record.agent), _addressed(request, record))
+
+    async def _record_of(self, request: Request) -> SessionRecord:
+        name = request.frame.session
+        if name is None:
+            raise InvalidParams(f"params of {request.method}: sessionId is missing")
+        prefer = AgentId(request.meta().get("agent") or request.connection.agent)
+        return self.sessions.held_by_name(name, prefer) or await self.sessions.find(name, prefer)
+
+    def _prompt(self, request: Request) -> None:
+        wanted = request.read(_Prompt)
+        turn_id = wanted.meta.ours.turn_id if wanted.meta and wanted.meta.ours else None
+        name = request.frame.session
+        agent = self.agents.get(request.connection.agent)
+        if turn_id is None and agent is not None and name in agent.relay.routes:
+            self._run_prompt(agent, request)
+        else:
+            self._spawn(request, self._prompt_later(request, turn_id))
+
+    async def _prompt_later(self, request: Request, turn_id: str | None) -> None:
+        record = await self._record_of(request)
+        addressed = _addressed(request, record)
+        if turn_id is not None and not await self._turns.begin(record.key, turn_id, addressed):
+            return
+        agent = self.agent(record.agent)
+        agent.relay.open_route(record.session_id, is_live=False)
+        try:
+            self._run_prompt(agent, addressed)
+        except SandboxAgentError as error:
+            line = frames.failure(request.frame.key, error)
+            self._turns.answered(request.connection.id, request.ticket, line, has_run=False)
+            raise
+
+    def _run_prompt(self, agent: Agent, request: Request) -> None:
+        session = request.frame.session
+        record = self.sessions.held(SessionKey(agent.id, session)) if session is not None else None
+        if record is not None and record.ended is not None:
+            raise SessionEnded(f"session {session!r} has ended: {record.ended_reason}", sessionId=session)
+        agent.apply(agent.relay.prompt(request.connection.client, request.ticket, request.frame, request.raw))
+
+    def _attach(self, request: Request) -> None:
+        act = self._attachment.load if request.method == "session/load" else self._attachment.resume
+        self._spawn(request, act(request))
+
+    async def _create(self, request: Request) -> None:
+        wishes = creation.read_wishes(request)
+        agent_id = AgentId(wishes.agent or request.connection.agent)
+        await self.catalog.ensure(agent_id)
+        agent = self.agent(agent_id)
+        await agent.ready()
+        if wishes.requested_session_id is not None:
+            await self.sessions.claim_alias(wishes.requested_session_id)
+        params = creation.agent_params(request, wishes, self._environ)
+        result = await agent.request("session/new", params, on_behalf=request.behalf, timeout=None)
+        record = self.sessions.add(creation.new_record(agent, params, wishes, result))
+        outcome = await creation.apply_choices(agent, record, wishes)
+        self.sessions.save(record)
+        await self._announce(request, agent, record, {**result, **setup.from_answer(record.setup)}, outcome)
+
+    async def _fork(self, request: Request) -> None:
+        record = await self._record_of(request)
+        await self._attachment.live(record.key)
+        agent = self.agent(record.agent)
+        params = {**request.params(), "sessionId": record.session_id}
+        result = await agent.request(
+            "session/fork", params, session=record.session_id, on_behalf=request.behalf, timeout=None
+        )
+        wishes = creation.read_wishes(request)
+        origin = {"sessionId": record.session_id, "sequence": self.store.last_sequence(record.key.stream)}
+        made = creation.new_record(
+            agent, {"cwd": record.cwd, "mcpServers": record.mcp_servers, **params}, wishes, result
+        )
+        made.setup = {**made.setup, "forkedFrom": origin}
+        self.sessions.add(made)
+        await self._announce(request, agent, made, result, {})
+
+    async def _announce(
+        self, request: Request, agent: Agent, record: SessionRecord, result: dict[str, Any], outcome: dict[str, Any]
+    ) -> None:
+        ours = {"agent": agent.id, "alias": record.alias, **outcome}
+        meta = {**(result.get("_meta") or {}), META: ours}
+        endings.started(agent, record)
+        await self._attachment.announce(
+            request.connection, record, lambda: request.answer({**result, "_meta": meta}, record.session_id)
+        )
+
+    def _configure(self, request: Request) -> None:
+        self._spawn(request, self._configure_session(request))
+
+    async def _configure_session(self, request: Request) -> None:
+        record = await self._record_of(request)
+        await self._attachment.live(record.key)
+        agent = self.agent(record.agent)
+        params = request.params()
+        method, changed = translate(request.method, params, record.setup) or (request.method, params)
+        result = await agent.request(
+            method,
+            {**changed, "sessionId": record.session_id},
+            session=record.session_id,
+            on_behalf=request.behalf,
+            timeout=None,
+        )
+        record.setup = setup.after_set(record.setup, method, changed, result)
+        self.sessions.save(record)
+        request.answer(result if result is not None else {}, record.session_id)
+
+    async def _finish(self, request: Request) -> None:
+        """session/close and session/delete, done here where the agent has no such method."""
+        record = await self._record_of(request)
+        verb = request.method.partition("/")[2]
+        await endings.finish(self.agent(record.agent), record, verb)
+        if verb == "delete":
+            await self.sessions.delete(record)
+        request.answer({}, record.session_id)
+
+    def _notify_session(self, connection: Connection, frame: Frame, raw: bytes) -> None:
+        session = frame.session
+        agent = self.agents.get(connection.agent)
+        if agent is None or session not in agent.relay.routes:
+            record = self.sessions.held_by_name(session, connection.agent) if session is not None else None
+            if record is None:
+                _log.info("notification for unknown session connection=%s method=%s", connection.id, frame.method)
+                return
+            agent = self.agent(record.agent)
+            raw = frames.with_params(raw, {"sessionId": record.session_id})
+            frame = frames.parse(raw)
+        agent.apply(agent.relay.notify(frame, raw))
+
+    def _refuse_when_closing(self) -> None:
+        if self._is_closing:
+            raise ShuttingDown("the server is shutting down")
+
+    def _spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
+        """Work on a request in a task of its own: it goes on when the client that asked goes away."""
+        self._background(_failing_to(request, work))
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, SandboxAgentError):
+                _log.error("background work failed", exc_info=error)
+
+
+async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except SandboxAgentError as error:
+        request.fail(error)
+    except asyncio.CancelledError:
+        request.fail(ShuttingDown("the server is shutting down"))
+        raise
+    except Exception:
+        _log.exception("request failed method=%s connection=%s", request.method, request.connection.id)
+        request.fail(SandboxAgentError(f"{request.method} failed inside the server; its log says why"))
+
+
+def _addressed(request: Request, record: SessionRecord) -> Request:
+    """The same request under the agent's own session id, where an alias was used."""
+    if request.frame.session == record.session_id:
+        return request
+    raw = frames.with_params(request.raw, {"sessionId": record.session_id})
+    return Request(request.connection, request.ticket, frames.parse(raw), raw)

@@ -1,0 +1,148 @@
+"""One numbered stream of events and the one reader that may follow it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandbox_agent.core import frames
+from sandbox_agent.core.ids import StreamKey
+from sandbox_agent.core.window import Gap, Lines, Stored, Window
+from sandbox_agent.errors import InvalidParams, StreamTaken
+from sandbox_agent.store.base import Store
+
+GAP = "_sandboxagent/stream/gap"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Neighbouring events: `first_id` and following."""
+
+    first_id: int
+    lines: list[bytes]
+
+
+class Stream:
+    """Events in order, numbered from 1, kept in memory while they fit and in the store afterwards."""
+
+    def __init__(self, store: Store, own: StreamKey, *, memory_limit: int) -> None:
+        self._store = store
+        self._own = own
+        self._window = Window(memory_limit=memory_limit)
+        self._wake = asyncio.Event()
+        self._reader: Reader | None = None
+        self._position = 0
+        self.end_reason: str | None = None
+
+    @property
+    def last_id(self) -> int:
+        return self._window.last_id
+
+    @property
+    def has_reader(self) -> bool:
+        return self._reader is not None
+
+    def append(self, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
+        """Number lines that are entries `sequence` and following of `stream` in the store."""
+        self._window.append(stream, sequence, lines)
+        self._wake.set()
+
+    def append_own(self, lines: Sequence[bytes]) -> None:
+        """Number lines that belong to this stream alone."""
+        kept = list(lines)
+        self.append(self._own, self._store.append(self._own, "server", kept), kept)
+
+    def end(self, reason: str) -> None:
+        self.end_reason = self.end_reason or reason
+        self._wake.set()
+
+    def read_from(self, after: int | None) -> Reader:
+        """Start reading after event `after`, taking over from any reader; None goes on where the last one stopped.
+
+        Raises StreamTaken for None while somebody reads, InvalidParams for an id that has not been given out."""
+        if after is None:
+            if self._reader is not None:
+                raise StreamTaken("another reader has this stream; send Last-Event-ID to take it over")
+            after = self._position
+        elif not 0 <= after <= self.last_id:
+            raise InvalidParams(f"Last-Event-ID {after} was never given out; the newest is {self.last_id}")
+        if self._reader is not None:
+            self._reader.is_superseded = True
+            self._wake.set()
+        self._wake = asyncio.Event()
+        self._reader = Reader(self, after)
+        return self._reader
+
+    async def _next(self, reader: Reader, wait: float) -> Batch | None:
+        """What follows the reader's position, waiting `wait` seconds for it; None when nothing came or it is over."""
+        piece = self._window.read(reader.position)
+        if piece is None:
+            if self.end_reason is not None or reader.is_superseded:
+                return None
+            wake = self._wake
+            wake.clear()
+            timer = asyncio.get_running_loop().call_later(wait, wake.set)
+            try:
+                await wake.wait()
+            finally:
+                timer.cancel()
+            piece = None if self._reader is not reader else self._window.read(reader.position)
+        match piece:
+            case None:
+                return None
+            case Lines(first, lines):
+                return Batch(first, lines)
+            case Stored():
+                return await self._fetch(piece)
+            case Gap(first, last):
+                return self._gap(first, last)
+
+    async def _fetch(self, wanted: Stored) -> Batch:
+        entries = await self._store.read(wanted.stream, after=wanted.sequence - 1, limit=wanted.count)
+        if not entries or entries[0].sequence >= wanted.sequence + wanted.count:
+            return self._gap(wanted.first, wanted.first + wanted.count - 1)
+        missing = entries[0].sequence - wanted.sequence
+        if missing:
+            return self._gap(wanted.first, wanted.first + missing - 1)
+        return Batch(wanted.first, [entry.envelope for entry in entries])
+
+    def _gap(self, first: int, last: int) -> Batch:
+        sessions = [key.split(":", 2)[2] for key in self._window.streams if key.startswith("session:")]
+        notice = frames.notification(GAP, {"fromId": first, "toId": last, "sessions": sessions})
+        return Batch(last, [notice])
+
+    def _released(self, reader: Reader) -> None:
+        if self._reader is reader:
+            self._reader = None
+            self._position = reader.position
+
+
+class Reader:
+    """A position in a stream that moves on as batches are taken. Close it when the peer is gone."""
+
+    def __init__(self, stream: Stream, after: int) -> None:
+        self._stream = stream
+        self.position = after
+        self.is_superseded = False
+
+    @property
+    def is_over(self) -> bool:
+        """No more batches will come, though some may still be waiting to be taken."""
+        return self.is_superseded or (self._stream.end_reason is not None and self.position >= self._stream.last_id)
+
+    @property
+    def over_because(self) -> str:
+        return "taken over by another reader" if self.is_superseded else self._stream.end_reason or ""
+
+    async def take(self, *, wait: float) -> Batch | None:
+        """The next events; None when none came within `wait` seconds or the stream is over."""
+        if self.is_superseded:
+            return None
+        batch = await self._stream._next(self, wait)  # noqa: SLF001 - two halves of one thing
+        if batch is not None:
+            self.position = batch.first_id + len(batch.lines) - 1
+        return batch
+
+    def close(self) -> None:
+        self._stream._released(self)  # noqa: SLF001
