@@ -1,0 +1,184 @@
+"""Who decides on an agent's permission request: a rule of the session, or a person.
+
+Rules go by the tool's kind, never by its title, which the agent words as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+
+from sandbox_agent.core.history import META_KEY, as_list, as_object
+from sandbox_agent.errors import InvalidParams
+
+Verdict = Literal["ask", "allow", "reject"]
+Reply = Literal["once", "always", "reject"]
+
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+TOOL_KINDS = frozenset(
+    {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+)
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Nobody has decided yet: put it to the clients."""
+
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer made in place of a person. `fallback` says how it strays from what was wanted."""
+
+    outcome: dict[str, str]
+    reason: str
+    fallback: str | None = None
+    is_automatic: bool = True
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The `result` member of the JSON-RPC answer, with the reason under `_meta`."""
+        meta: dict[str, Any] = {"automatic": self.is_automatic, "reason": self.reason}
+        if self.fallback is not None:
+            meta["fallback"] = self.fallback
+        return {"outcome": self.outcome, "_meta": {META_KEY: meta}}
+
+
+class Choice(NamedTuple):
+    option_id: str
+    fallback: str | None
+
+
+class PermissionPolicy(msgspec.Struct, frozen=True):
+    """`rules` maps tool kinds to verdicts; `default` holds for the rest."""
+
+    default: Verdict = "ask"
+    rules: dict[str, Verdict] = {}
+
+    def verdict(self, kind: str) -> Verdict:
+        return self.rules.get(kind if kind in TOOL_KINDS else "other", self.default)
+
+    def decide(self, params: Any, *, known_kind: str | None = None) -> Ask | Answer:
+        """Decide on the params of a `session/request_permission`.
+
+        `known_kind` is what an earlier `tool_call` gave, for agents that send only the call's id here."""
+        params = as_object(params)
+        kind = as_object(params.get("toolCall")).get("kind")
+        if not isinstance(kind, str) or not kind:
+            kind = known_kind or "other"
+        verdict = self.verdict(kind)
+        rule = f"policy: {verdict} for tools of kind {kind!r}"
+        if verdict == "ask":
+            return Ask(rule)
+        return _answer(
+            params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True
+        )
+
+
+NAMED_POLICIES: Mapping[str, PermissionPolicy] = {
+    "ask": PermissionPolicy("ask"),
+    "allow": PermissionPolicy("allow"),
+    "reject": PermissionPolicy("reject"),
+    "default": PermissionPolicy("ask"),
+    "acceptEdits": PermissionPolicy("ask", {"edit": "allow"}),
+    "plan": PermissionPolicy(
+        "ask", {"edit": "reject", "delete": "reject", "move": "reject", "execute": "reject"}
+    ),
+    "bypass": PermissionPolicy("allow"),
+    "bypassPermissions": PermissionPolicy("allow"),
+    "dontAsk": PermissionPolicy("reject"),
+}
+"""Our own names, then those of the old `permissionMode` and of the agents that it was handed to."""
+
+
+def parse_policy(value: Any, *, field: str = "permissionMode") -> PermissionPolicy:
+    """A policy from a name or from an object of verdicts by tool kind, with `default`. Raises InvalidParams.
+
+    The kinds may also stand one level down, under `rules`."""
+    if isinstance(value, str):
+        policy = NAMED_POLICIES.get(value)
+        if policy is None:
+            known = ", ".join(NAMED_POLICIES)
+            raise InvalidParams(f"{field}: unknown policy {value!r}; known: {known}", field=field)
+        return policy
+    if not isinstance(value, Mapping):
+        raise InvalidParams(f"{field}: must be a name or an object of rules by tool kind", field=field)
+    given = dict(value)
+    nested = given.pop("rules", {})
+    if not isinstance(nested, Mapping):
+        raise InvalidParams(f"{field}.rules: must be an object", field=f"{field}.rules")
+    given.update(nested)
+    for kind, verdict in given.items():
+        where = f"{field}.{kind}"
+        if kind != "default" and kind not in TOOL_KINDS:
+            known = ", ".join(sorted(TOOL_KINDS))
+            raise InvalidParams(f"{where}: no such tool kind; known: default, {known}", field=where)
+        if not isinstance(verdict, str) or verdict not in VERDICTS:
+            raise InvalidParams(f"{where}: must be ask, allow or reject, not {verdict!r}", field=where)
+    default = given.pop("default", "ask")
+    return PermissionPolicy(default, given)
+
+
+def choose_option(options: Any, reply: Reply) -> Choice | None:
+    """The offered option that fits a reply: by its kind, then by its id, then the closest on the safe side.
+
+    `always` may become once and `reject` may become for good, each with a note. `once` never becomes always:
+    that would grant more than was said. None when nothing fits."""
+    offered = [o for o in map(as_object, as_list(options)) if isinstance(o.get("optionId"), str)]
+    wanted, closest = _KINDS[reply]
+    for option in offered:
+        if option.get("kind") == wanted:
+            return Choice(option["optionId"], None)
+    for option in offered:
+        has_kind = option.get("kind") in _ALL_KINDS
+        if not has_kind and _normal(option["optionId"]) in _IDS[reply]:
+            return Choice(option["optionId"], f"chosen by its id: no option of kind {wanted} was offered")
+    for option in offered:
+        if closest is not None and option.get("kind") == closest:
+            return Choice(option["optionId"], f"{closest} in place of {wanted}, which was not offered")
+    return None
+
+
+def answer_reply(params: Any, reply: Reply) -> Answer:
+    """A person's once, always or reject as the answer to a permission request."""
+    return _answer(as_object(params), (reply,), f"reply: {reply}", is_automatic=False)
+
+
+def cancelled(reason: str) -> Answer:
+    return Answer({"outcome": "cancelled"}, reason)
+
+
+def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str, *, is_automatic: bool) -> Answer:
+    for reply in replies:
+        choice = choose_option(params.get("options"), reply)
+        if choice is None:
+            continue
+        fallback = choice.fallback
+        if reply != replies[0]:
+            fallback = f"{_KINDS[reply][0]} in place of {_KINDS[replies[0]][0]}, which was not offered"
+        outcome = {"outcome": "selected", "optionId": choice.option_id}
+        return Answer(outcome, reason, fallback, is_automatic)
+    note = f"cancelled: no option offered fits {replies[0]!r}"
+    return Answer({"outcome": "cancelled"}, reason, note, is_automatic)
+
+
+def _normal(option_id: str) -> str:
+    return option_id.lower().replace("-", "_")
+
+
+_KINDS: Mapping[Reply, tuple[str, str | None]] = {
+    "once": ("allow_once", None),
+    "always": ("allow_always", "allow_once"),
+    "reject": ("reject_once", "reject_always"),
+}
+_ALL_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
+_IDS: Mapping[Reply, frozenset[str]] = {
+    "once": frozenset(
+        {"once", "allow_once", "allow", "accept", "approve", "approved", "yes", "proceed_once"}
+    ),
+    "always": frozenset(
+        {"always", "allow_always", "accept_for_session", "approved_for_session", "proceed_always"}
+    ),
+    "reject": frozenset({"reject", "reject_once", "deny", "denied", "decline", "no", "abort", "cancel"}),
+}
