@@ -1,9 +1,9 @@
 """What the hub asks of a store: append-only streams, session records, finished turns.
 
-Appends do not wait: they hand out sequence numbers at once, so that the hub can decide and deliver in one step.
-A store that keeps data on disk makes every appended line survive the death of this process before `append`
-returns; it commits for good behind the hub's back. When it cannot, it says so in `health()` and goes on: a full
-disk must not stop a conversation.
+Appends do not wait: they hand out sequence numbers at once, so that the hub can decide and deliver in one
+step. A store that keeps data on disk makes every appended line survive the death of this process before
+`append` returns; it commits for good behind the hub's back. When it cannot, it says so in `health()` and goes
+on: a full disk must not stop a conversation. Everything here is for one thread, the event loop's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ Source = Literal["client", "agent", "server"]
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One envelope of a stream. `sequence` counts from 1 without holes; `time` is in seconds since the epoch."""
+    """One envelope of a stream. `time` is in seconds since the epoch.
+
+    `sequence` counts from 1 without holes. Lines that could not be kept are the exception: a single notice,
+    `_sandboxagent/history/lost {fromSequence,toSequence,reason}` from the server, stands at `toSequence` for
+    all.
+    """
 
     sequence: int
     time: float
@@ -94,7 +99,9 @@ class Store(Protocol):
     async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
         """Entries later than `after`, oldest first, at most `limit`; at least one if there is one.
 
-        Stops before `max_bytes` of envelopes. Where retention has removed the oldest, starts at the oldest kept."""
+        Stops before `max_bytes` of envelopes. Where retention has removed the oldest, starts at the oldest
+        kept. Raises StoreError when the data cannot be read.
+        """
 
     async def drop(self, stream: StreamKey) -> None:
         """Forget a stream and its entries."""
@@ -109,7 +116,12 @@ class Store(Protocol):
 
     async def list_sessions(
         self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
-    ) -> SessionPage: ...
+    ) -> SessionPage:
+        """A page of at most `limit` sessions, and those besides that moved up past the pages given before.
+
+        So paging shows each session once, while sessions are updated. Raises InvalidParams for a strange
+        cursor.
+        """
 
     async def delete_session(self, key: SessionKey) -> None:
         """Forget the record, its turns and its history."""

@@ -1,0 +1,181 @@
+"""A store that forgets everything when the process ends."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from sandbox_agent.core.ids import SessionKey, StreamKey
+from sandbox_agent.store.base import Entry, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.batches import Page
+from sandbox_agent.store.paging import (
+    Cursor,
+    MoveLog,
+    decode_cursor,
+    encode_cursor,
+    matches,
+    merge,
+    position_of,
+)
+
+
+class MemoryStore:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.time,
+        retention_age: float | None = None,
+        retention_bytes: int | None = None,
+    ) -> None:
+        """With retention, the oldest lines of all streams go first. Off unless given."""
+        self._clock = clock
+        self._retention_age = retention_age
+        self._retention_bytes = retention_bytes
+        self._streams: dict[StreamKey, _Stream] = {}
+        self._arrivals: deque[tuple[_Stream, _Batch]] = deque()
+        self._bytes = 0
+        self._sessions: dict[SessionKey, SessionRecord] = {}
+        self._turns: dict[SessionKey, dict[str, bytes | None]] = {}
+        self._moves = MoveLog("memory")
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
+        found = self._streams.get(stream)
+        if found is None:
+            found = self._streams[stream] = _Stream()
+        first = found.last + 1
+        if not lines:
+            return first
+        batch = _Batch(first, first + len(lines) - 1, self._clock(), source, tuple(lines))
+        found.last = batch.last
+        found.batches.append(batch)
+        if self._retention_age is not None or self._retention_bytes is not None:
+            self._arrivals.append((found, batch))
+            self._bytes += batch.size
+            self._retain()
+        return first
+
+    def last_sequence(self, stream: StreamKey) -> int:
+        found = self._streams.get(stream)
+        return found.last if found else 0
+
+    async def read(
+        self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20
+    ) -> list[Entry]:
+        self._retain()
+        page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
+        found = self._streams.get(stream)
+        if found is None:
+            return []
+        index = bisect_left(found.batches, page.after + 1, key=lambda batch: batch.last)
+        while index < len(found.batches) and not page.is_full:
+            batch = found.batches[index]
+            page.add(batch.first, batch.time, batch.source, batch.lines)
+            index += 1
+        return page.entries
+
+    async def drop(self, stream: StreamKey) -> None:
+        found = self._streams.pop(stream, None)
+        if found is not None and self._arrivals:
+            self._arrivals = deque(arrival for arrival in self._arrivals if arrival[0] is not found)
+            self._bytes -= sum(batch.size for batch in found.batches)
+
+    def put_session(self, record: SessionRecord) -> None:
+        before = self._sessions.get(record.key)
+        if before is not None and before.updated != record.updated:
+            self._moves.record(record.key, before.updated)
+        self._sessions[record.key] = msgspec.structs.replace(record)
+
+    async def get_session(self, key: SessionKey) -> SessionRecord | None:
+        record = self._sessions.get(key)
+        return None if record is None else self._count(record)
+
+    async def find_sessions(self, name: str) -> list[SessionRecord]:
+        return [
+            self._count(record)
+            for record in merge([], self._sessions, SessionFilter(), None)
+            if name in (record.session_id, record.alias)
+        ]
+
+    async def list_sessions(
+        self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
+    ) -> SessionPage:
+        start = decode_cursor(cursor) if cursor is not None else None
+        after = start.after if start else None
+        limit = max(limit, 1)
+        merged = merge([], self._sessions, matching, after)
+        page = merged[:limit]
+        if start is not None and start.log == self._moves.name:
+            escaped = (self._sessions.get(key) for key in self._moves.escaped(start.moves, start.after))
+            page += [
+                record
+                for record in escaped
+                if record is not None and matches(record, matching) and position_of(record) >= start.after
+            ]
+        following = None
+        if len(merged) > limit:
+            end = position_of(merged[limit - 1])
+            following = encode_cursor(Cursor(end, self._moves.count, self._moves.name))
+        return SessionPage([self._count(record) for record in page], following)
+
+    async def delete_session(self, key: SessionKey) -> None:
+        self._sessions.pop(key, None)
+        self._turns.pop(key, None)
+        await self.drop(key.stream)
+
+    def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
+        self._turns.setdefault(key, {})[turn_id] = answer
+
+    async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
+        turns = self._turns.get(key, {})
+        return turn_id in turns, turns.get(turn_id)
+
+    def backlog(self) -> int:
+        return 0
+
+    def health(self) -> StoreHealth:
+        return StoreHealth(kind="memory", state="ok")
+
+    def _count(self, record: SessionRecord) -> SessionRecord:
+        """A copy for the asker, with the number of its events."""
+        return msgspec.structs.replace(record, event_count=self.last_sequence(record.key.stream))
+
+    def _retain(self) -> None:
+        oldest = None if self._retention_age is None else self._clock() - self._retention_age
+        most = self._retention_bytes
+        while self._arrivals and (
+            (oldest is not None and self._arrivals[0][1].time < oldest)
+            or (most is not None and self._bytes > most)
+        ):
+            stream, batch = self._arrivals.popleft()
+            self._bytes -= batch.size
+            stream.batches.pop(0)
+
+
+class _Batch(msgspec.Struct, frozen=True):
+    first: int
+    last: int
+    time: float
+    source: Source
+    lines: tuple[bytes, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.lines))
+
+
+class _Stream:
+    __slots__ = ("batches", "last")
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.batches: list[_Batch] = []
