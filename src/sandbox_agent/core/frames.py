@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -84,12 +85,37 @@ def parse(raw: bytes) -> Frame:
     except RecursionError:
         raise MalformedMessage("JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedMessage(str(error)) from None
+        frame = _parse_mended(raw, error)
     if frame.method is None and (frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET)):
         raise MalformedMessage("neither a request, a notification nor an answer")
     if frame.jsonrpc != "2.0":
         raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
     return frame
+
+
+def _parse_mended(raw: bytes, error: Exception) -> Frame:
+    """The head of a line that is sound but for half surrogate pairs; the line itself passes as it is."""
+    whole = mended(raw)
+    if whole == raw or isinstance(error, UnicodeDecodeError):
+        raise MalformedMessage(str(error)) from None
+    return parse(whole)
+
+
+def mended(raw: bytes) -> bytes:
+    """`raw` with half surrogate pairs, as agents make them when they split a text, replaced by U+FFFD."""
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], raw)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def _members(raw: bytes) -> dict[str, Raw]:
+    try:
+        return _decode_members(raw)
+    except msgspec.DecodeError:
+        return _decode_members(mended(raw))
 
 
 def _parse_odd(raw: bytes) -> Frame:
@@ -117,15 +143,15 @@ def is_valid_id(key: bytes) -> bool:
 
 def with_id(raw: bytes, key: bytes) -> bytes:
     """The same message under another id; every other member keeps its bytes."""
-    members = _decode_members(raw)
+    members = _members(raw)
     members["id"] = Raw(key)
     return one_line(_encode(members))
 
 
 def with_params(raw: bytes, changes: dict[str, Any], *, method: str | None = None) -> bytes:
     """The same message with some members of `params` replaced, and perhaps another method."""
-    members = _decode_members(raw)
-    params: dict[str, Any] = dict(_decode_members(members["params"])) if "params" in members else {}
+    members = _members(raw)
+    params: dict[str, Any] = dict(_members(members["params"])) if "params" in members else {}
     params.update(changes)
     members["params"] = Raw(_encode(params))
     if method is not None:
@@ -135,7 +161,7 @@ def with_params(raw: bytes, changes: dict[str, Any], *, method: str | None = Non
 
 def member(raw: bytes, name: str) -> bytes | None:
     """The bytes of one top-level member, or None."""
-    value = _decode_members(raw).get(name)
+    value = _members(raw).get(name)
     return None if value is None else bytes(value)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+
+from sandbox_agent.core.frames import mended
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -93,7 +94,7 @@ def read_json(line: bytes, type_: type[T] | Any = Any) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return msgspec.json.decode(_ESCAPE.sub(_mend, line), type=type_)
+        return msgspec.json.decode(mended(line), type=type_)
     except (ValueError, RecursionError):
         return None
 
@@ -132,13 +133,3 @@ def meta_value(holder: Object, name: str) -> Any:
 def iso_time(seconds: float) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-
-
-def _mend(escape: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if escape[1] else escape[0]

@@ -53,18 +53,14 @@ def convert_mcp_servers(servers: Any, env: Mapping[str, str]) -> list[dict[str, 
 
     `env` is where `bearerTokenEnvVar` and `envHeaders` are looked up."""
     if not isinstance(servers, Mapping):
-        raise InvalidParams(
-            f"mcp must be an object of servers by name, not {type(servers).__name__}", field="mcp"
-        )
+        raise InvalidParams(f"mcp must be an object of servers by name, not {type(servers).__name__}", field="mcp")
     converted = []
     for name, config in servers.items():
         if not isinstance(name, str) or not name.strip():
             raise InvalidParams("mcp: the name of a server is empty", field="mcp")
         server = _read(name, config)
         if server.enabled:
-            converted.append(
-                _stdio(name, server) if isinstance(server, _Local) else _remote(name, server, env)
-            )
+            converted.append(_stdio(name, server) if isinstance(server, _Local) else _remote(name, server, env))
     return converted
 
 

@@ -71,9 +71,7 @@ class PermissionPolicy(msgspec.Struct, frozen=True):
         rule = f"policy: {verdict} for tools of kind {kind!r}"
         if verdict == "ask":
             return Ask(rule)
-        return _answer(
-            params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True
-        )
+        return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True)
 
 
 NAMED_POLICIES: Mapping[str, PermissionPolicy] = {
@@ -82,9 +80,7 @@ NAMED_POLICIES: Mapping[str, PermissionPolicy] = {
     "reject": PermissionPolicy("reject"),
     "default": PermissionPolicy("ask"),
     "acceptEdits": PermissionPolicy("ask", {"edit": "allow"}),
-    "plan": PermissionPolicy(
-        "ask", {"edit": "reject", "delete": "reject", "move": "reject", "execute": "reject"}
-    ),
+    "plan": PermissionPolicy("ask", {"edit": "reject", "delete": "reject", "move": "reject", "execute": "reject"}),
     "bypass": PermissionPolicy("allow"),
     "bypassPermissions": PermissionPolicy("allow"),
     "dontAsk": PermissionPolicy("reject"),
@@ -174,11 +170,7 @@ _KINDS: Mapping[Reply, tuple[str, str | None]] = {
 }
 _ALL_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
 _IDS: Mapping[Reply, frozenset[str]] = {
-    "once": frozenset(
-        {"once", "allow_once", "allow", "accept", "approve", "approved", "yes", "proceed_once"}
-    ),
-    "always": frozenset(
-        {"always", "allow_always", "accept_for_session", "approved_for_session", "proceed_always"}
-    ),
+    "once": frozenset({"once", "allow_once", "allow", "accept", "approve", "approved", "yes", "proceed_once"}),
+    "always": frozenset({"always", "allow_always", "accept_for_session", "approved_for_session", "proceed_always"}),
     "reject": frozenset({"reject", "reject_once", "deny", "denied", "decline", "no", "abort", "cancel"}),
 }

@@ -175,9 +175,7 @@ class MarkdownTranscript:
         result = as_object(answer.result)
         outcome = as_object(result.get("outcome"))
         chosen = outcome.get("optionId")
-        option = next(
-            (o for o in map(as_object, as_list(asked["options"])) if o.get("optionId") == chosen), {}
-        )
+        option = next((o for o in map(as_object, as_list(asked["options"])) if o.get("optionId") == chosen), {})
         said = as_text(option.get("name") or chosen or outcome.get("outcome") or "error")
         kind = f" ({code_span(as_text(option['kind']))})" if option.get("kind") else ""
         by = "automatically by the server" if entry.source == "server" else "by a client"

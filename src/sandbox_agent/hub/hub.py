@@ -204,14 +204,11 @@ class Hub:
         self._is_closing = True
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*(agent.stop() for agent in self.agents.values()), self._host.close())
-        self.end_streams()
-
-    def end_streams(self) -> None:
+        stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents.values()]
+        await asyncio.sleep(0)  # every agent has answered its waiters now; the answers come before the end
         for connection in self.connections.values():
             connection.close("server is shutting down")
-
-    # The watcher's part: effects of an agent that reach beyond it.
+        await asyncio.gather(*stopping, self._host.close())
 
     def observed(self, key: SessionKey, kind: str, line: bytes) -> None:
         self.sessions.observe(key, kind, line)
@@ -427,9 +424,9 @@ class Hub:
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, SandboxAgentError):
-                _log.error("background work failed", exc_info=error)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, SandboxAgentError):
+            _log.error("background work failed", exc_info=error)
 
 
 async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None:
@@ -440,7 +437,7 @@ async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None
     except asyncio.CancelledError:
         request.fail(ShuttingDown("the server is shutting down"))
         raise
-    except Exception:
+    except Exception:  # noqa: BLE001 - the boundary of a task; logged with its traceback
         _log.exception("request failed method=%s connection=%s", request.method, request.connection.id)
         request.fail(SandboxAgentError(f"{request.method} failed inside the server; its log says why"))
 

@@ -68,19 +68,18 @@ class Stream:
         elif not 0 <= after <= self.last_id:
             raise InvalidParams(f"Last-Event-ID {after} was never given out; the newest is {self.last_id}")
         if self._reader is not None:
-            self._reader.is_superseded = True
-            self._wake.set()
+            self._reader.stop("taken over by another reader")
         self._wake = asyncio.Event()
-        self._reader = Reader(self, after)
+        self._reader = Reader(self, after, self._wake)
         return self._reader
 
     async def _next(self, reader: Reader, wait: float) -> Batch | None:
         """What follows the reader's position, waiting `wait` seconds for it; None when nothing came or it is over."""
         piece = self._window.read(reader.position)
         if piece is None:
-            if self.end_reason is not None or reader.is_superseded:
+            if self.end_reason is not None:
                 return None
-            wake = self._wake
+            wake = reader.wake
             wake.clear()
             timer = asyncio.get_running_loop().call_later(wait, wake.set)
             try:
@@ -121,28 +120,37 @@ class Stream:
 class Reader:
     """A position in a stream that moves on as batches are taken. Close it when the peer is gone."""
 
-    def __init__(self, stream: Stream, after: int) -> None:
+    def __init__(self, stream: Stream, after: int, wake: asyncio.Event) -> None:
         self._stream = stream
         self.position = after
-        self.is_superseded = False
+        self.wake = wake
+        self.stopped = asyncio.Event()
+        self._stop_reason = ""
 
     @property
     def is_over(self) -> bool:
-        """No more batches will come, though some may still be waiting to be taken."""
-        return self.is_superseded or (self._stream.end_reason is not None and self.position >= self._stream.last_id)
+        """No more batches will come."""
+        ended = self._stream.end_reason is not None and self.position >= self._stream.last_id
+        return ended or self.stopped.is_set()
 
     @property
     def over_because(self) -> str:
-        return "taken over by another reader" if self.is_superseded else self._stream.end_reason or ""
+        return self._stop_reason or self._stream.end_reason or ""
 
     async def take(self, *, wait: float) -> Batch | None:
         """The next events; None when none came within `wait` seconds or the stream is over."""
-        if self.is_superseded:
+        if self.stopped.is_set():
             return None
         batch = await self._stream._next(self, wait)  # noqa: SLF001 - two halves of one thing
         if batch is not None:
             self.position = batch.first_id + len(batch.lines) - 1
         return batch
+
+    def stop(self, reason: str) -> None:
+        """End this reader, whatever it waits for."""
+        self._stop_reason = self._stop_reason or reason
+        self.stopped.set()
+        self.wake.set()
 
     def close(self) -> None:
         self._stream._released(self)  # noqa: SLF001

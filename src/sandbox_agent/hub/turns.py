@@ -12,6 +12,8 @@ from sandbox_agent.hub.request import Request
 from sandbox_agent.store.base import Store
 
 _REMEMBERED = 4096
+_NEVER_RAN = b""
+"""Stored in place of an answer: the same turnId may be used again."""
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ class Turns:
             else:
                 request.give(frames.with_id(turn.answer, request.frame.key), key.session)
             return False
-        if is_known:
+        if is_known and stored != _NEVER_RAN:
             if stored is not None:
                 request.give(frames.with_id(stored, request.frame.key), key.session)
             else:
@@ -62,7 +64,7 @@ class Turns:
         turn.waiting.clear()
         if not has_run:
             del self._turns[turn.key, turn.turn_id]
-            self._store.forget_turn(turn.key, turn.turn_id)
+            self._store.put_turn(turn.key, turn.turn_id, _NEVER_RAN)
             return
         turn.answer = line
         self._store.put_turn(turn.key, turn.turn_id, line)

@@ -108,9 +108,7 @@ def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
     return len(ids)
 
 
-def _insert_batches(
-    connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]
-) -> None:
+def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]) -> None:
     connection.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (stream,))
     stream_id, last = connection.execute("SELECT id, last FROM streams WHERE name = ?", (stream,)).fetchone()
     appends = _close_hole(appends, last)
@@ -118,10 +116,7 @@ def _insert_batches(
         return
     connection.executemany(
         "INSERT INTO batches (stream, first, last, began, ended, epoch, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (stream_id, row.first, row.last, row.began, row.ended, epoch, row.body)
-            for row in pack_rows(appends)
-        ),
+        ((stream_id, row.first, row.last, row.began, row.ended, epoch, row.body) for row in pack_rows(appends)),
     )
     connection.execute("UPDATE streams SET last = ? WHERE id = ?", (appends[-1].last, stream_id))
 
@@ -130,9 +125,7 @@ def _close_hole(appends: list[Append], last: int) -> list[Append]:
     """Put a notice where a crash in hard times has taken lines that were in memory only."""
     begin = appends[0]
     if begin.first <= last:
-        _log.error(
-            "entries %d to %d of %s exist already: the new ones are lost", begin.first, last, begin.stream
-        )
+        _log.error("entries %d to %d of %s exist already: the new ones are lost", begin.first, last, begin.stream)
         return [append for append in appends if append.first > last]
     if begin.first == last + 1:
         return appends

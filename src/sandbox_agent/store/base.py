@@ -126,9 +126,6 @@ class Store(Protocol):
     async def delete_session(self, key: SessionKey) -> None:
         """Forget the record, its turns and its history."""
 
-    def forget_turn(self, key: SessionKey, turn_id: str) -> None:
-        """The turn never ran: the same id may be used again."""
-
     def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
         """Remember a turn: running (`None`) or finished with this JSON-RPC answer."""
 

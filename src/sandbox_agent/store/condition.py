@@ -34,9 +34,7 @@ class Condition:
             was_degraded = self.is_degraded
             self._problems[part] = problem
         if not was_degraded:
-            _log.error(
-                "history is not being written, conversations go on: %s: %s (%s)", part, problem, self._path
-            )
+            _log.error("history is not being written, conversations go on: %s: %s (%s)", part, problem, self._path)
 
     def clear(self, part: Part) -> None:
         if part not in self._problems:

@@ -52,9 +52,7 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise StoreError(
-                f"cannot create the data directory {self.path.parent}: {error.strerror}"
-            ) from error
+            raise StoreError(f"cannot create the data directory {self.path.parent}: {error.strerror}") from error
         self._lock.acquire()
         try:
             self._open()
@@ -93,9 +91,7 @@ class Database:
         if self.pending.bytes > self._tail_bytes:
             self._relieve()
 
-    async def query(
-        self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def query(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask the database in the readers' thread. Raises StoreError."""
         if not self._is_open:
             raise StoreError(f"the history database {self.path} is not open")
@@ -105,9 +101,7 @@ class Database:
         except sqlite3.Error as error:
             raise unusable(self.path, error) from error
 
-    def look_up(
-        self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def look_up(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask for one indexed row in the caller's thread. Raises sqlite3.Error."""
         return ask(self._inline_reader, *args, **kwargs)
 

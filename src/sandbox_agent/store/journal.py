@@ -57,9 +57,7 @@ class Journal:
                 self._current = 1 - self._current
                 current = other
             elif current.size + other.size > MAX_BYTES:
-                raise OSError(
-                    errno.EFBIG, f"the journal has grown to {MAX_BYTES} bytes: the database takes nothing in"
-                )
+                raise OSError(errno.EFBIG, f"the journal has grown to {MAX_BYTES} bytes: the database takes nothing in")
             current.write(number, payload)
 
     def release(self, applied: int) -> None:

@@ -68,9 +68,7 @@ class MemoryStore:
         found = self._streams.get(stream)
         return found.last if found else 0
 
-    async def read(
-        self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20
-    ) -> list[Entry]:
+    async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
         self._retain()
         page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
         found = self._streams.get(stream)
@@ -153,8 +151,7 @@ class MemoryStore:
         oldest = None if self._retention_age is None else self._clock() - self._retention_age
         most = self._retention_bytes
         while self._arrivals and (
-            (oldest is not None and self._arrivals[0][1].time < oldest)
-            or (most is not None and self._bytes > most)
+            (oldest is not None and self._arrivals[0][1].time < oldest) or (most is not None and self._bytes > most)
         ):
             stream, batch = self._arrivals.popleft()
             self._bytes -= batch.size

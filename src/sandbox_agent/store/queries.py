@@ -12,9 +12,7 @@ from sandbox_agent.store.base import SessionFilter, SessionRecord
 from sandbox_agent.store.batches import Page, unpack_row
 from sandbox_agent.store.paging import Position
 
-_SESSIONS = (
-    "SELECT record, coalesce(last, 0) FROM sessions LEFT JOIN streams ON streams.name = sessions.stream"
-)
+_SESSIONS = "SELECT record, coalesce(last, 0) FROM sessions LEFT JOIN streams ON streams.name = sessions.stream"
 decode_record = msgspec.json.Decoder(SessionRecord).decode
 encode_record = msgspec.json.Encoder().encode
 

@@ -64,9 +64,7 @@ def begin_epoch(connection: sqlite3.Connection) -> int:
 def unusable(path: Path, error: sqlite3.Error) -> StoreError:
     """What to tell when SQLite refuses the file: is it damaged, or just out of reach?"""
     if isinstance(error, sqlite3.OperationalError):
-        return StoreError(
-            f"cannot use the history database {path}: {error}; check the disk and the permissions"
-        )
+        return StoreError(f"cannot use the history database {path}: {error}; check the disk and the permissions")
     return StoreError(
         f"the history database {path} is damaged ({error}); it was left as it is: "
         "move it away to start afresh, or recover it with `sqlite3 FILE .recover`"
@@ -74,9 +72,7 @@ def unusable(path: Path, error: sqlite3.Error) -> StoreError:
 
 
 def _connect(target: str, *, is_uri: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        target, uri=is_uri, isolation_level=None, check_same_thread=False, timeout=5.0
-    )
+    connection = sqlite3.connect(target, uri=is_uri, isolation_level=None, check_same_thread=False, timeout=5.0)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
@@ -91,8 +87,7 @@ def _check_file(path: Path) -> None:
         start = file.read(len(_MAGIC))
     if start and start != _MAGIC:
         raise StoreError(
-            f"{path} is not a SQLite database; it was left as it is: "
-            "move it away, or name another file for the store"
+            f"{path} is not a SQLite database; it was left as it is: move it away, or name another file for the store"
         )
 
 

@@ -51,9 +51,7 @@ class SqliteStore:
     ) -> None:
         """`path` is the database file; journal and lock lie beside it."""
         retention = Retention(age=retention_age, bytes=retention_bytes)
-        self._database = Database(
-            path, clock=clock, pace=pace or Pace(), retention=retention, tail_bytes=tail_bytes
-        )
+        self._database = Database(path, clock=clock, pace=pace or Pace(), retention=retention, tail_bytes=tail_bytes)
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
         self._updated: dict[SessionKey, float] = {}
@@ -86,9 +84,7 @@ class SqliteStore:
     def last_sequence(self, stream: StreamKey) -> int:
         return self._state(stream).last
 
-    async def read(
-        self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20
-    ) -> list[Entry]:
+    async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
         while True:
             state = self._state(stream)
             page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
@@ -154,9 +150,7 @@ class SqliteStore:
         escaped = [
             key
             for key in self._moves.escaped(since, after)
-            if key not in shown
-            and key in self._updated
-            and (end is None or (self._updated[key], *key) >= end)
+            if key not in shown and key in self._updated and (end is None or (self._updated[key], *key) >= end)
         ]
         page = [self._count(record) for record in page]
         for key in escaped:

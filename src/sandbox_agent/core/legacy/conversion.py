@@ -59,9 +59,7 @@ class LegacyEvents:
     `session_id` is the name the reader knows the session by, `native_session_id` the agent's; without the
     latter it is learnt from the answer to `session/new`."""
 
-    def __init__(
-        self, session_id: str, *, native_session_id: str | None = None, include_raw: bool = False
-    ) -> None:
+    def __init__(self, session_id: str, *, native_session_id: str | None = None, include_raw: bool = False) -> None:
         self._session_id = session_id
         self._native_id = native_session_id
         self._include_raw = include_raw

@@ -60,9 +60,7 @@ class TextItem:
         text = "".join(self._text)
         self._text = []
         is_reasoning = self._is_reasoning
-        self._parts.append(
-            reasoning_part(self._first_block, text) if is_reasoning else {"type": "text", "text": text}
-        )
+        self._parts.append(reasoning_part(self._first_block, text) if is_reasoning else {"type": "text", "text": text})
 
 
 class ToolItem:

@@ -58,9 +58,7 @@ def tool_content_parts(call: Object) -> list[Object]:
                 parts.append(part)
     if call.get("kind") == "read":
         paths = [as_object(location).get("path") for location in as_list(call.get("locations"))]
-        parts += [
-            {"type": "file_ref", "path": as_text(p), "action": "read", "diff": None} for p in paths if p
-        ]
+        parts += [{"type": "file_ref", "path": as_text(p), "action": "read", "diff": None} for p in paths if p]
     return parts
 
 

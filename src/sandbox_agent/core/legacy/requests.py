@@ -34,11 +34,7 @@ class Permission(msgspec.Struct, frozen=True):
             metadata["error"] = answer.error
         option_id = outcome.get("optionId")
         option = next(
-            (
-                o
-                for o in map(as_object, as_list(self.params.get("options")))
-                if o.get("optionId") == option_id
-            ),
+            (o for o in map(as_object, as_list(self.params.get("options"))) if o.get("optionId") == option_id),
             {},
         )
         kind = as_text(option.get("kind"))

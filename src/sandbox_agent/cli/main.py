@@ -1,0 +1,58 @@
+"""`sandbox-agent`: every command in one place, each importing what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.version import __version__
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=HELP)
+@click.version_option(__version__, prog_name="sandbox-agent")
+def cli() -> None:
+    """Run coding agents remotely: one server, any ACP agent, any number of HTTP clients."""
+
+
+@cli.command()
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 2468]")
+@click.option("--token", help="Bearer token that every request must carry. Also SANDBOX_AGENT_TOKEN.")
+@click.option("--no-token", is_flag=True, default=None, help="Serve without a token, also beyond loopback.")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings and agents.")
+@click.option("--data-dir", help="Where history and installs live.")
+@click.option("--store", help="History store: sqlite, sqlite:PATH or memory.  [default: sqlite]")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+def server(config: Path | None, **flags: Any) -> None:
+    """Serve agents over HTTP until Ctrl-C."""
+    from sandbox_agent import serve  # noqa: PLC0415
+    from sandbox_agent.settings import load_settings  # noqa: PLC0415
+
+    settings = load_settings(os.environ, config, flags)
+    serve.run(settings, announce=lambda address: click.echo(f"listening on {address}"))
+
+
+@cli.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="a free one", help="Port to use.")
+@click.option("--keep", is_flag=True, help="Leave the server running after the turn, until Ctrl-C.")
+def demo(port: int, *, keep: bool) -> None:
+    """Start a server, run one turn of the built-in agent and show it as it streams."""
+    from sandbox_agent.cli.demo import run_demo  # noqa: PLC0415
+
+    sys.exit(run_demo(port=port, keep=keep))
+
+
+def main() -> None:
+    """The entry point: errors of ours become one readable line and exit code 2."""
+    try:
+        cli()
+    except SandboxAgentError as error:
+        click.echo(f"error: {error.detail}", err=True)
+        sys.exit(2)

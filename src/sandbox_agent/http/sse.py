@@ -1,0 +1,62 @@
+"""Server-sent events: many in one write, a heartbeat when idle, an end with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from sandbox_agent.http.problems import Headers, Receive, Send
+from sandbox_agent.hub.stream import Batch, Reader
+
+HEARTBEAT = 15.0
+_HEADERS: Headers = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def encode(batch: Batch) -> bytes:
+    """A batch as SSE. Lines are single JSON lines, so each is one data field."""
+    return b"".join(
+        [b"event: message\nid: %d\ndata: %b\n\n" % event for event in enumerate(batch.lines, batch.first_id)]
+    )
+
+
+async def stream_events(reader: Reader, receive: Receive, send: Send, headers: Headers | None = None) -> None:
+    """Send what the reader gives until the stream, the reader or the peer ends. Closes the reader."""
+    writing = asyncio.create_task(_write(reader, send, headers))
+    leaving = asyncio.create_task(_peer_left(receive))
+    stopping = asyncio.create_task(reader.stopped.wait())
+    tasks = {writing, leaving, stopping}
+    try:
+        await asyncio.wait({writing, leaving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done() and not writing.done():  # a peer that reads gets the reason; a stalled one does not hold us
+            await asyncio.wait({writing}, timeout=0.2)
+        if writing.done():
+            writing.result()
+    finally:
+        reader.close()
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _write(reader: Reader, send: Send, headers: Headers | None) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS + (headers or [])})
+    await send({"type": "http.response.body", "body": b": open\n\n", "more_body": True})
+    while True:
+        batch = await reader.take(wait=HEARTBEAT)
+        if batch is not None:
+            await send({"type": "http.response.body", "body": encode(batch), "more_body": True})
+        elif reader.is_over:
+            break
+        else:
+            await send({"type": "http.response.body", "body": b": heartbeat\n\n", "more_body": True})
+    await send({"type": "http.response.body", "body": b": end: %b\n\n" % reader.over_because.encode()})
+
+
+async def _peer_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,109 @@
+"""The composition root: builds the parts, and owns the order of start-up and shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from sandbox_agent.agents import Catalog
+from sandbox_agent.errors import ConfigError
+from sandbox_agent.http.app import App
+from sandbox_agent.hub.agent import AgentLimits
+from sandbox_agent.hub.hub import Hub, HubLimits
+from sandbox_agent.settings import Settings
+from sandbox_agent.store import open_store
+
+_log = logging.getLogger(__name__)
+_LAST_REQUESTS = 1
+"""Seconds that responses under way may take to leave once every agent has stopped."""
+
+
+def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Serve until INT or TERM; `announce` gets the address once it can be used. Raises ConfigError, StoreError."""
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    listener = _listen(settings.host, settings.port)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, listener, announce))
+
+
+async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[str], None]) -> None:
+    store = open_store(settings.store, settings.data_path)
+    await store.open()
+    try:
+        hub = Hub(store, Catalog(settings.agents), environ=settings.environ, limits=_limits(settings))
+        app = App(
+            hub,
+            token=settings.token,
+            request_timeout=settings.acp_request_timeout_ms / 1000,
+            body_limit=settings.max_body_bytes,
+        )
+        server = _Server(_uvicorn_config(app), hub, on_started=lambda: announce(_address(listener)))
+        await server.serve(sockets=[listener])
+    finally:
+        await store.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn waits for open responses before it stops; so the hub ends them first."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._hub = hub
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._hub.close()
+        await super().shutdown(sockets)
+
+
+def _uvicorn_config(app: App) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_REQUESTS,
+    )
+
+
+def _limits(settings: Settings) -> HubLimits:
+    agent = AgentLimits(queued_prompts=settings.max_queued_prompts, line_bytes=settings.max_line_bytes)
+    return HubLimits(agent=agent, connections=settings.max_connections)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - not there on every platform
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
