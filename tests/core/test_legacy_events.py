@@ -627,6 +627,16 @@ def test_half_a_surrogate_pair_in_a_chunk_still_makes_a_delta(history: History) 
     assert convert(history)[-1].data["delta"] == "ok \ufffd \\ud83d"
 
 
+@pytest.mark.parametrize("depth", [900, 990, 100_000])
+def test_a_payload_nested_deep_neither_raises_nor_stops_what_follows(history: History, depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    history.agent(b'{"method":"_sandboxagent/error","params":{"message":"x","details":%s}}' % deep)
+    history.agent(chunk("after"))
+    events = convert(history)
+    assert events[-1].data["delta"] == "after"
+    msgspec.json.encode(events)
+
+
 def long_history() -> History:
     history = History()
     for turn in range(5):

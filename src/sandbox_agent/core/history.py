@@ -126,6 +126,8 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 def meta_value(holder: Object, name: str) -> Any:
     """A product value under `_meta`, in the current or the older spelling; None if absent."""
     meta = as_object(holder.get("_meta"))
+    if not meta:
+        return None
     value = as_object(meta.get(META_KEY)).get(name)
     return meta.get(f"sandbox-agent/{name}") if value is None else value
 

@@ -70,7 +70,8 @@ class LegacyEvents:
         self._sequence = 0
         self._made: list[tuple[str, Object, bool]] = []
 
-    def feed(self, entry: HistoryEntry) -> list[UniversalEvent]:
+    def feed(self, entry: HistoryEntry, *, after: int = 0) -> list[UniversalEvent]:
+        """The entry's events with a sequence greater than `after`; the others are only taken note of."""
         envelope = read_envelope(entry.envelope)
         if envelope is None:
             return []
@@ -83,14 +84,18 @@ class LegacyEvents:
                 self._requests.add(entry.source, envelope, (envelope.method, opened))
         elif envelope.id is not None:
             self._answer(entry.source, envelope)
-        return self._stamp(entry, envelope) if self._made else []
+        if not self._made or entry.sequence * EVENTS_PER_ENTRY + len(self._made) <= after:
+            return []
+        return [event for event in self._stamp(entry, envelope) if event.sequence > after]
 
     def _emit(self, type_: str, data: Object, *, synthetic: bool = False) -> None:
         self._made.append((type_, data, synthetic))
 
     def _stamp(self, entry: HistoryEntry, envelope: Envelope) -> list[UniversalEvent]:
         carried = as_object(meta_value(envelope.params or as_object(envelope.result), "legacyEvent"))
-        native = carried.get("nativeSessionId") or self._native_id
+        native = as_text(carried.get("nativeSessionId") or self._native_id) or None
+        time = iso_time(entry.time)
+        raw = msgspec.Raw(entry.envelope.strip()) if self._include_raw else msgspec.UNSET
         events = []
         for index, (type_, data, is_derived) in enumerate(self._made, start=1):
             sequence = entry.sequence * EVENTS_PER_ENTRY + index
@@ -100,14 +105,14 @@ class LegacyEvents:
                 UniversalEvent(
                     event_id=given_id or f"evt_{sequence}",
                     sequence=sequence,
-                    time=iso_time(entry.time),
+                    time=time,
                     session_id=self._session_id,
-                    native_session_id=as_text(native) or None,
+                    native_session_id=native,
                     source="agent" if entry.source == "agent" and not is_synthetic else "daemon",
                     synthetic=is_synthetic,
                     type=type_,
                     data=data,
-                    raw=msgspec.Raw(entry.envelope.strip()) if self._include_raw else msgspec.UNSET,
+                    raw=raw,
                 )
             )
         return events
