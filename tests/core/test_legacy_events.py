@@ -412,9 +412,7 @@ def test_permission_resolved_has_the_status_of_the_chosen_options_kind(
     assert event.source == "daemon"
 
 
-@pytest.mark.parametrize(
-    "answer", [result(5, {"outcome": {"outcome": "cancelled"}}), error(5, -32800, "gone")]
-)
+@pytest.mark.parametrize("answer", [result(5, {"outcome": {"outcome": "cancelled"}}), error(5, -32800, "gone")])
 def test_permission_resolved_is_a_reject_when_cancelled_or_refused(history: History, answer: Any) -> None:
     history.agent(request(5, "session/request_permission", toolCall={}, options=options("allow_once")))
     history.server(answer)
@@ -441,9 +439,7 @@ def test_permission_resolved_is_told_from_a_prompt_with_the_same_id(history: His
 
 
 def test_question_requested_carries_prompt_and_options(history: History) -> None:
-    history.agent(
-        request(7, "_sandboxagent/session/request_question", prompt="Which?", options=["a", {"label": "b"}])
-    )
+    history.agent(request(7, "_sandboxagent/session/request_question", prompt="Which?", options=["a", {"label": "b"}]))
     (event,) = convert(history)
     assert event.type == "question.requested"
     assert event.data == {
@@ -507,9 +503,7 @@ def test_part_text(history: History) -> None:
 
 def test_part_json_from_an_embedded_resource(history: History) -> None:
     resource = {"uri": "x:", "mimeType": "application/json", "text": '{"a":[1]}'}
-    assert message_with(history, {"type": "resource", "resource": resource}) == [
-        {"type": "json", "json": {"a": [1]}}
-    ]
+    assert message_with(history, {"type": "resource", "resource": resource}) == [{"type": "json", "json": {"a": [1]}}]
 
 
 def test_part_tool_call_prefers_the_tool_name_of_meta(history: History) -> None:
@@ -582,9 +576,7 @@ def test_part_status(history: History) -> None:
     events = convert(history)
     assert types(events) == ["item.started", "item.completed"]
     assert events[-1].data["item"]["kind"] == "status"
-    assert events[-1].data["item"]["content"] == [
-        {"type": "status", "label": "Running tests", "detail": "3 of 10"}
-    ]
+    assert events[-1].data["item"]["content"] == [{"type": "status", "label": "Running tests", "detail": "3 of 10"}]
 
 
 def test_the_envelope_of_an_event_has_every_field(history: History) -> None:
@@ -613,9 +605,7 @@ def test_raw_is_the_envelope_when_asked_for(history: History) -> None:
 
 def test_a_carried_legacy_event_keeps_its_id_and_native_session(history: History) -> None:
     legacy = {"eventId": "evt_old", "sequence": 42, "synthetic": True, "nativeSessionId": "thread"}
-    history.server(
-        notice("_sandboxagent/error", message="x", _meta={"sandboxagent.dev": {"legacyEvent": legacy}})
-    )
+    history.server(notice("_sandboxagent/error", message="x", _meta={"sandboxagent.dev": {"legacyEvent": legacy}}))
     (event,) = convert(history)
     assert (event.event_id, event.native_session_id, event.synthetic) == ("evt_old", "thread", True)
     assert event.sequence == 1001

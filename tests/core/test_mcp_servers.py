@@ -102,9 +102,7 @@ def test_a_variable_that_is_not_set_is_named(fields: dict[str, Any], field: str)
     assert "'NONE'" in problem.detail
 
 
-@pytest.mark.parametrize(
-    "oauth", [{"clientId": "c", "clientSecret": "s", "scope": "a b"}, {"clientId": "c"}, {}]
-)
+@pytest.mark.parametrize("oauth", [{"clientId": "c", "clientSecret": "s", "scope": "a b"}, {"clientId": "c"}, {}])
 def test_oauth_goes_into_meta(oauth: dict[str, str]) -> None:
     server = convert(url="https://h", oauth=oauth, timeoutMs=5)
     assert server["_meta"]["sandboxagent.dev"] == {"timeoutMs": 5, "oauth": oauth}
@@ -195,8 +193,7 @@ _FIELDS = [
 @given(
     st.dictionaries(
         st.text(max_size=3),
-        st.dictionaries(st.sampled_from(_FIELDS), json_values | st.sampled_from(["local", "https://h"]))
-        | json_values,
+        st.dictionaries(st.sampled_from(_FIELDS), json_values | st.sampled_from(["local", "https://h"])) | json_values,
         max_size=3,
     )
 )

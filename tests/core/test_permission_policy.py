@@ -80,9 +80,7 @@ def test_a_missing_or_unheard_of_kind_counts_as_other() -> None:
 def test_the_kind_remembered_from_the_tool_call_fills_in() -> None:
     policy = parse_policy({"execute": "reject", "default": "allow"})
     assert answered(policy.decide(asking(), known_kind="execute")).outcome["optionId"] == "id-reject_once"
-    assert (
-        answered(policy.decide(asking("read"), known_kind="execute")).outcome["optionId"] == "id-allow_once"
-    )
+    assert answered(policy.decide(asking("read"), known_kind="execute")).outcome["optionId"] == "id-allow_once"
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,7 @@ from support.history import (
     update,
 )
 
-HEAD = TranscriptHead(
-    session_id="s-1", agent="mock", title="My *title*", cwd="/work dir", created=1_700_000_000.0
-)
+HEAD = TranscriptHead(session_id="s-1", agent="mock", title="My *title*", cwd="/work dir", created=1_700_000_000.0)
 
 
 @pytest.fixture
@@ -65,9 +63,7 @@ def code_blocks(page: str) -> list[tuple[str, str]]:
 def test_jsonl_has_the_envelope_byte_for_byte(history: History) -> None:
     entry = history.agent(b'{ "jsonrpc":"2.0","method":"x","params":{"n":1.50,"s":"\\ud83d"} }')
     assert jsonl_line(entry) == (
-        b'{"sequence":1,"time":"2023-11-14T22:13:21.000Z","source":"agent","envelope":'
-        + entry.envelope
-        + b"}\n"
+        b'{"sequence":1,"time":"2023-11-14T22:13:21.000Z","source":"agent","envelope":' + entry.envelope + b"}\n"
     )
 
 

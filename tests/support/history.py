@@ -82,9 +82,7 @@ json_values = st.recursive(
     | st.integers(-5, 5)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda children: (
-        st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3)
-    ),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3),
     max_leaves=8,
 )
 
@@ -110,9 +108,7 @@ _METHODS = [
 
 _near_values = st.recursive(
     st.sampled_from(_VALUES) | json_values,
-    lambda children: (
-        st.lists(children, max_size=3) | st.dictionaries(st.sampled_from(_WORDS), children, max_size=5)
-    ),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.sampled_from(_WORDS), children, max_size=5),
     max_leaves=12,
 )
 _objects = st.dictionaries(st.sampled_from(_WORDS), _near_values, max_size=6)
