@@ -23,7 +23,13 @@ class CustomAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Catalog:
     def __init__(self, custom: dict[str, CustomAgent]) -> None:
-        self._specs = {MOCK: LaunchSpec(agent=MOCK, command=(sys.executable, "-m", "sandbox_agent.mock_agent"))}
+        self._specs = {
+            MOCK: LaunchSpec(
+                agent=MOCK,
+                command=(sys.executable, "-m", "sandbox_agent.mock_agent"),
+                env_passthrough=("SANDBOX_AGENT_MOCK_STATE",),
+            )
+        }
         for name, agent in custom.items():
             self._specs[AgentId(name)] = LaunchSpec(
                 agent=AgentId(name),

@@ -91,9 +91,7 @@ class Conversations:
     def prompt(self, asked: params.Prompt, request: Request) -> Any:
         session = self._require_open(asked.session_id)
         if asked.session_id in self._turns:
-            raise RpcError(
-                INVALID_REQUEST, "This session is busy with another prompt", {"sessionId": asked.session_id}
-            )
+            raise RpcError(INVALID_REQUEST, "This session is busy with another prompt", {"sessionId": asked.session_id})
         text = "\n".join(block["text"] for block in asked.prompt if block["type"] == "text")
         turn = Turn(session, session.begin_turn(text), request.id, self._client, self._quirks)
         turn.blocks = asked.prompt

@@ -19,9 +19,7 @@ _children: list[subprocess.Popen[bytes]] = []
 async def crash(turn: Turn, rest: str) -> None:
     code = number(rest, default=3, low=0, high=255)
     turn.client.stdout.flush()
-    sys.stderr.write(
-        f"mock agent: about to crash\nmock agent: it was asked to\nmock agent: exit code {code}\n"
-    )
+    sys.stderr.write(f"mock agent: about to crash\nmock agent: it was asked to\nmock agent: exit code {code}\n")
     sys.stderr.flush()
     os._exit(code)
 

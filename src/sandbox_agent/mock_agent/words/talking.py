@@ -51,9 +51,7 @@ async def image(turn: Turn, rest: str) -> None:  # noqa: ARG001
 @word("recall", "says all earlier prompts of the session, numbered, one a line")
 async def recall(turn: Turn, rest: str) -> None:  # noqa: ARG001
     earlier = turn.session.prompts[:-1]
-    turn.say(
-        "\n".join(f"{index}. {prompt}" for index, prompt in enumerate(earlier, 1)) or "(no earlier prompts)"
-    )
+    turn.say("\n".join(f"{index}. {prompt}" for index, prompt in enumerate(earlier, 1)) or "(no earlier prompts)")
 
 
 @word("env NAME", "says `NAME=value`, or that NAME is not set in the agent's environment")
@@ -69,9 +67,7 @@ async def cwd(turn: Turn, rest: str) -> None:  # noqa: ARG001
     turn.say(f"session: {turn.session.cwd}\nprocess: {os.getcwd()}")  # noqa: PTH109 (as the system spells it)
 
 
-@word(
-    "demo", "the grand tour, paced for people: text, thought, plan, tool call and edit with permission, usage"
-)
+@word("demo", "the grand tour, paced for people: text, thought, plan, tool call and edit with permission, usage")
 async def demo(turn: Turn, rest: str) -> None:  # noqa: ARG001
     await _say_slowly(turn, "Hello! I am the built-in agent, and this is what a turn looks like. ")
     turn.think("First I make a plan, then I ask before I touch anything.")
