@@ -121,6 +121,22 @@ async def test_reads_that_run_while_lines_are_appended_miss_and_repeat_nothing(s
         assert seen == list(range(1, total + 1))
 
 
+async def test_a_read_that_meets_a_drop_never_mixes_the_old_stream_with_the_new(store: Store) -> None:
+    for generation in range(150):
+        store.append(STREAM, "agent", [b"%d" % generation] * 5)
+        await asyncio.sleep(0.001 if generation % 3 else 0)
+        store.append(STREAM, "agent", [b"%d" % generation] * 5)
+        reading = [asyncio.create_task(store.read(STREAM, after=0, limit=100)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await store.drop(STREAM)
+        store.append(STREAM, "agent", [b"%d" % (generation + 1)] * 2)
+        for entries in await asyncio.gather(*reading):
+            of = {entry.envelope for entry in entries}
+            assert len(of) == 1
+            assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
+        await store.drop(STREAM)
+
+
 async def test_a_session_record_comes_back_as_it_was_put(store: Store) -> None:
     record = session(
         alias="mine", cwd="/w", title="ü", mode="m", model="x", permission_mode="ask", mcp_servers=[{"a": 1}],
