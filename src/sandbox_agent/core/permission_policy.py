@@ -145,6 +145,11 @@ def cancelled(reason: str) -> Answer:
     return Answer({"outcome": "cancelled"}, reason)
 
 
+def timed_out(params: Any) -> Answer:
+    """The answer when nobody was there to give one."""
+    return _answer(as_object(params), ("reject",), "nobody answered in time", is_automatic=True)
+
+
 def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str, *, is_automatic: bool) -> Answer:
     for reply in replies:
         choice = choose_option(params.get("options"), reply)

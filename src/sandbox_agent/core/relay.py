@@ -37,7 +37,7 @@ from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
 
 CREATING = frozenset({"session/new", "session/fork"})
-OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update", "tool_call"})
+OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update"})
 _EARLY_LIMIT = 10_000
 
 
@@ -223,13 +223,19 @@ class Relay:
                         running, run = route, []
                         effects.append(Publish(route.session, run, route.connections))
                     run.append(line if b"\r" not in line else frames.one_line(line))
-                    if scope.update is not None and scope.update.kind in OBSERVED:
-                        effects.append(Observed(route.session, scope.update.kind, line))
-                        running = None
+                    if scope.update is not None:
+                        if scope.update.kind in OBSERVED:
+                            effects.append(Observed(route.session, scope.update.kind, line))
+                            running = None
+                        elif scope.update.tool_kind is not None and scope.update.tool_call is not None:
+                            route.tool_kinds[scope.update.tool_call] = scope.update.tool_kind
                     continue
             running = None
             effects += self._from_agent_other(frame, frames.one_line(line))
         return effects
+
+    def expire(self, ask: int) -> list[Effect]:
+        return self.asks.expire(ask, self.routes)
 
     def served(self, ask: int, member: bytes) -> list[Effect]:
         return self.asks.served(ask, member, self.routes)
@@ -310,6 +316,7 @@ class Relay:
 
     def _start_turn(self, route: Route, call: Call) -> list[Effect]:
         route.turn = call
+        route.tool_kinds.clear()
         effects: list[Effect] = [*self._send(call), Record(route.session, call.line, "client")]
         others = [c for c in route.connections if c != call.connection]
         if others:
