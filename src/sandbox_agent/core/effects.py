@@ -120,4 +120,18 @@ class Noted:
     message: str
 
 
-Effect = Send | Publish | Record | Deliver | Broadcast | Reply | Resolve | Observed | Wake | Serve | Unparsed | Noted
+Effect = (
+    Send
+    | Publish
+    | Record
+    | Deliver
+    | Broadcast
+    | Reply
+    | Resolve
+    | Observed
+    | Wake
+    | Serve
+    | Unattended
+    | Unparsed
+    | Noted
+)

@@ -74,8 +74,10 @@ class PermissionPolicy(msgspec.Struct, frozen=True):
         return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True)
 
 
+ASK = PermissionPolicy()
+
 NAMED_POLICIES: Mapping[str, PermissionPolicy] = {
-    "ask": PermissionPolicy("ask"),
+    "ask": ASK,
     "allow": PermissionPolicy("allow"),
     "reject": PermissionPolicy("reject"),
     "default": PermissionPolicy("ask"),

@@ -33,6 +33,7 @@ from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
+from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
 
@@ -56,12 +57,15 @@ class _PromptParams(msgspec.Struct):
 class Relay:
     """Everything that is under way between one agent process and its clients."""
 
-    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int = 16) -> None:
+    def __init__(
+        self, ask_ids: Iterator[int], *, queue_limit: int = 16, policy: PermissionPolicy = ASK
+    ) -> None:
         self.routes: dict[SessionId, Route] = {}
         self.asks = Asks(ask_ids)
         self._calls: dict[int, Call] = {}
         self._call_ids = count(1)
         self._queue_limit = queue_limit
+        self._policy = policy
         self._creating = 0
         self._early: dict[SessionId, list[bytes]] = {}
 
@@ -142,7 +146,7 @@ class Relay:
 
     def open_route(self, session: SessionId, *, is_live: bool) -> Route:
         """The route of a session that is known from elsewhere: the store, or a load that is being tried."""
-        return self.routes.setdefault(session, Route(session, is_live=is_live))
+        return self.routes.setdefault(session, Route(session, is_live=is_live, policy=self._policy))
 
     def attach(self, client: Client, session: SessionId) -> list[Effect]:
         route = self.routes[session]
@@ -303,7 +307,7 @@ class Relay:
         if session is None:
             self._drop_early()
             return [*effects, Resolve(call.id, raw)]
-        self.routes[session] = Route(session)
+        self.routes[session] = Route(session, policy=self._policy)
         effects += [Record(session, call.line, "client"), Record(session, raw, "agent")]
         if early := self._early.pop(session, None):
             effects.append(Publish(session, early, ()))
