@@ -105,15 +105,11 @@ async def test_list_pages_through_all_sessions_and_delete_removes(agent: StdioAg
     assert (await agent.refused("session/list", {"cursor": "nonsense"}))["code"] == -32602
     await agent.call("session/delete", {"sessionId": made[1]})
     await agent.call("session/delete", {"sessionId": made[1]})
-    assert [s["sessionId"] for s in (await agent.call("session/list", {"cwd": "/usr"}))["sessions"]] == [
-        made[0]
-    ]
+    assert [s["sessionId"] for s in (await agent.call("session/list", {"cwd": "/usr"}))["sessions"]] == [made[0]]
     assert (await agent.refused("session/load", {"sessionId": made[1], "cwd": "/tmp"}))["code"] == -32002
 
 
-async def test_deleting_a_busy_session_cancels_its_turn_and_leaves_nothing(
-    agent: StdioAgent, tmp_path: Path
-) -> None:
+async def test_deleting_a_busy_session_cancels_its_turn_and_leaves_nothing(agent: StdioAgent, tmp_path: Path) -> None:
     session = await agent.new_session()
     running = agent.start_prompt(session, "hang")
     removing = agent.start("session/delete", {"sessionId": session})
@@ -205,9 +201,7 @@ async def test_a_bad_line_is_answered_with_a_null_id_and_the_agent_goes_on(
     assert await agent.prompt(await agent.new_session(), "hello") == "end_turn"
 
 
-@pytest.mark.parametrize(
-    "request_id", ["0", "-5", '"text"', "null", "1.50", "123456789012345678901234567890"]
-)
+@pytest.mark.parametrize("request_id", ["0", "-5", '"text"', "null", "1.50", "123456789012345678901234567890"])
 async def test_ids_come_back_as_they_were_sent(agent: StdioAgent, request_id: str) -> None:
     agent.send_raw(b'{"jsonrpc":"2.0","id":%s,"method":"logout"}' % request_id.encode())
     line = await agent.read_line()
@@ -234,14 +228,24 @@ def test_it_works_with_files_for_pipes(tmp_path: Path) -> None:
     asked, answered = tmp_path / "in", tmp_path / "out"
     asked.write_text('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
     with asked.open() as stdin, answered.open("w") as stdout:
-        subprocess.run(
-            [sys.executable, "-m", "sandbox_agent.mock_agent"], stdin=stdin, stdout=stdout, timeout=30
-        )
+        subprocess.run([sys.executable, "-m", "sandbox_agent.mock_agent"], stdin=stdin, stdout=stdout, timeout=30)
     assert json.loads(answered.read_text())["result"]["protocolVersion"] == 1
 
 
 def test_it_imports_neither_acp_nor_pydantic() -> None:
-    code = (
-        "import sys, sandbox_agent.mock_agent.__main__; print(sorted({'acp', 'pydantic'} & set(sys.modules)))"
-    )
+    code = "import sys, sandbox_agent.mock_agent.__main__; print(sorted({'acp', 'pydantic'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+async def test_without_a_state_folder_sessions_go_under_xdg_state_home(tmp_path: Path) -> None:
+    async with run_agent(state=tmp_path, SANDBOX_AGENT_MOCK_STATE="", XDG_STATE_HOME=str(tmp_path)) as agent:
+        session = await agent.new_session()
+    assert (tmp_path / "sandbox-agent" / "mock-agent" / f"{session}.json").is_file()
+
+
+async def test_a_state_folder_that_cannot_be_written_costs_only_persistence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with run_agent(state=tmp_path / "file" / "below") as agent:
+        assert await agent.prompt(await agent.new_session(), "hello") == "end_turn"
+        agent.stdin.close()
+        assert (await agent.stderr.read()).count(b"will not survive") == 1

@@ -117,9 +117,7 @@ async def test_recall_says_all_earlier_prompts(agent: StdioAgent) -> None:
         ("reject_always", ["failed"]),
     ],
 )
-async def test_a_tool_call_follows_its_permission(
-    agent: StdioAgent, word: str, kind: str, statuses: list[str]
-) -> None:
+async def test_a_tool_call_follows_its_permission(agent: StdioAgent, word: str, kind: str, statuses: list[str]) -> None:
     agent.respond = choose(kind)
     assert await agent.prompt(await agent.new_session(), word) == "end_turn"
     [call] = agent.updates("tool_call")
@@ -300,3 +298,16 @@ async def test_demo_shows_everything(agent: StdioAgent) -> None:
 async def test_wrong_arguments_are_answered_with_the_usage(agent: StdioAgent) -> None:
     assert await agent.prompt(await agent.new_session(), "chunks many") == "end_turn"
     assert "usage: chunks N SIZE" in agent.said()
+
+
+async def test_a_cancelled_terminal_is_killed_and_released(agent: StdioAgent) -> None:
+    session = await agent.new_session()
+    agent.respond = lambda m: {"result": {"terminalId": "t1"}} if m["method"] == "terminal/create" else None
+    running = agent.start_prompt(session, "terminal sleep 100")
+    await agent.read_until(lambda m: m.get("method") == "terminal/wait_for_exit")
+    agent.send({"method": "session/cancel", "params": {"sessionId": session}})
+    assert (await agent.answer_to(running))["result"] == {"stopReason": "cancelled"}
+    assert [m["method"] for m in agent.heard if m.get("method", "").startswith("terminal/")][2:] == [
+        "terminal/kill",
+        "terminal/release",
+    ]

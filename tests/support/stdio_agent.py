@@ -76,9 +76,7 @@ class StdioAgent:
                 return message
 
     async def answer_to(self, request_id: int) -> Message:
-        return await self.read_until(
-            lambda message: message.get("id") == request_id and "method" not in message
-        )
+        return await self.read_until(lambda message: message.get("id") == request_id and "method" not in message)
 
     async def call(self, method: str, params: Message) -> Any:
         """The result. An error answer fails the test."""
@@ -98,9 +96,7 @@ class StdioAgent:
         return session_id
 
     def start_prompt(self, session_id: str, text: str) -> int:
-        return self.start(
-            "session/prompt", {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
-        )
+        return self.start("session/prompt", {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]})
 
     async def prompt(self, session_id: str, text: str) -> str:
         """Run a whole turn; the stop reason. What came meanwhile is all that `heard` holds then."""
@@ -123,9 +119,7 @@ class StdioAgent:
 
 
 @asynccontextmanager
-async def run_agent(
-    *flags: str, state: Path, cwd: Path | None = None, **env: str
-) -> AsyncIterator[StdioAgent]:
+async def run_agent(*flags: str, state: Path, cwd: Path | None = None, **env: str) -> AsyncIterator[StdioAgent]:
     """The mock agent, not yet initialized; killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -27,9 +27,7 @@ class Client:
     def __init__(self, stdout: Stdout, *, has_uuid_ids: bool) -> None:
         self.stdout = stdout
         counter = itertools.count()
-        self._next_id: Callable[[], RequestId] = (
-            (lambda: str(uuid.uuid4())) if has_uuid_ids else counter.__next__
-        )
+        self._next_id: Callable[[], RequestId] = (lambda: str(uuid.uuid4())) if has_uuid_ids else counter.__next__
         self._waiting: dict[bytes, asyncio.Future[Any]] = {}
 
     def notify(self, method: str, params: Any) -> None:

@@ -106,6 +106,4 @@ def _check_block(index: int, block: dict[str, Any]) -> None:
         raise invalid(f"prompt[{index}].type", f"unknown content type {kind!r}")
     for field in _BLOCK_NEEDS[kind]:
         if not isinstance(block.get(field), dict if field == "resource" else str):
-            raise invalid(
-                f"prompt[{index}].{field}", f"missing or of a wrong type in a content block of type {kind}"
-            )
+            raise invalid(f"prompt[{index}].{field}", f"missing or of a wrong type in a content block of type {kind}")

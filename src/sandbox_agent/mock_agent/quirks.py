@@ -11,9 +11,7 @@ from msgspec import Meta
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """All off by default. A number's `title` is the name of its argument."""
 
-    early_updates: Annotated[
-        bool, Meta(description="send a `session/update` before the `session/new` answer")
-    ] = False
+    early_updates: Annotated[bool, Meta(description="send a `session/update` before the `session/new` answer")] = False
     no_load: Annotated[bool, Meta(description="lack `session/load`: no capability, and -32601")] = False
     no_resume: Annotated[bool, Meta(description="lack `session/resume`: no capability, and -32601")] = False
     no_list: Annotated[bool, Meta(description="lack `session/list`: no capability, and -32601")] = False
@@ -32,9 +30,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     no_set_mode: Annotated[
         bool,
-        Meta(
-            description="answer `session/set_mode` with -32601 and send no `modes`; the config option stays"
-        ),
+        Meta(description="answer `session/set_mode` with -32601 and send no `modes`; the config option stays"),
     ] = False
     legacy_models: Annotated[
         bool,

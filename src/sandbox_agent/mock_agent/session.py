@@ -93,8 +93,7 @@ class Session(msgspec.Struct, rename="camel"):
                 "type": "select",
                 "currentValue": self.config[key],
                 "options": [
-                    {"value": value, "name": label, "description": says}
-                    for value, (label, says) in values.items()
+                    {"value": value, "name": label, "description": says} for value, (label, says) in values.items()
                 ],
             }
             for key, (name, category, values) in CONFIG.items()

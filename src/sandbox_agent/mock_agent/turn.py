@@ -26,9 +26,7 @@ class TurnCancelled(Exception):
 
 
 class Turn:
-    def __init__(
-        self, session: Session, record: TurnRecord, request_id: msgspec.Raw, client: Client, quirks: Quirks
-    ):
+    def __init__(self, session: Session, record: TurnRecord, request_id: msgspec.Raw, client: Client, quirks: Quirks):
         self.session = session
         self.record = record
         self.request_id = request_id
@@ -66,9 +64,7 @@ class Turn:
 
     def think(self, text: str) -> None:
         block = {"type": "text", "text": text}
-        self.update(
-            {"sessionUpdate": "agent_thought_chunk", "content": block, "messageId": f"thought-{self._number}"}
-        )
+        self.update({"sessionUpdate": "agent_thought_chunk", "content": block, "messageId": f"thought-{self._number}"})
 
     def new_call_id(self) -> str:
         self._calls += 1

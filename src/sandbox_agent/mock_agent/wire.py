@@ -80,9 +80,7 @@ def parse_refusal(raw: msgspec.Raw) -> Refusal:
     if not isinstance(fields, dict):
         return Refusal(INTERNAL_ERROR, "an error that is not an object")
     code = fields.get("code")
-    return Refusal(
-        code if isinstance(code, int) else INTERNAL_ERROR, str(fields.get("message")), fields.get("data")
-    )
+    return Refusal(code if isinstance(code, int) else INTERNAL_ERROR, str(fields.get("message")), fields.get("data"))
 
 
 def result_line(request_id: msgspec.Raw, result: Any) -> bytes:

@@ -40,9 +40,7 @@ async def run_tool(turn: Turn, rest: str) -> None:
         turn.say("The tool ran.")
 
 
-@word(
-    "edit [PATH]", "a tool call of kind `edit` with a diff, with permission as for `tool`; no file is changed"
-)
+@word("edit [PATH]", "a tool call of kind `edit` with a diff, with permission as for `tool`; no file is changed")
 async def run_edit(turn: Turn, rest: str) -> None:
     path = turn.resolve(rest or "notes.txt")
     diff = {"type": "diff", "path": path, "oldText": "hello\n", "newText": "hello, world\n"}
@@ -62,8 +60,7 @@ async def run_edit(turn: Turn, rest: str) -> None:
 
 @word(
     "question [multi]",
-    "asks `_sandboxagent/session/request_question` (with `multi`: several may be chosen) and says the "
-    "answer as JSON",
+    "asks `_sandboxagent/session/request_question` (with `multi`: several may be chosen) and says the answer as JSON",
 )
 async def question(turn: Turn, rest: str) -> None:
     answer = await turn.ask(
@@ -79,7 +76,7 @@ async def question(turn: Turn, rest: str) -> None:
 
 
 @word("elicit", "asks `elicitation/create` with a form of two fields and says the answer as JSON")
-async def elicit(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def elicit(turn: Turn, rest: str) -> None:
     fields = {
         "name": {"type": "string", "title": "Name"},
         "colour": {"type": "string", "title": "Colour", "enum": ["red", "green"]},
