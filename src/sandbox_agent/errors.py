@@ -4,6 +4,7 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
+    │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
@@ -18,6 +19,7 @@
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
     │   ├── RangeNotSatisfiable
+    │   ├── UploadStalled            no byte of the body came for too long
     │   └── TooMany                  a limit on how many is reached: come back later
     │       └── SessionBusy          the session's prompt queue is full
     ├── AgentError                   the agent process broke it
@@ -27,6 +29,7 @@
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
     ├── InstallError                 an install did not happen; nothing was changed
+    ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
     └── ConfigError                  the settings are wrong; the server does not start
@@ -75,6 +78,10 @@ class InvalidParams(ClientError):
     title = "Invalid parameters"
 
 
+class BadArchive(InvalidParams):
+    title = "Archive refused"
+
+
 class MissingConnection(ClientError):
     title = "Connection header missing"
 
@@ -98,7 +105,9 @@ class UnknownConnection(NotFound):
     title = "Unknown connection"
 
     def __init__(self, connection_id: str) -> None:
-        super().__init__(f"no connection {connection_id!r}: it was closed or never opened; send initialize again")
+        super().__init__(
+            f"no connection {connection_id!r}: it was closed or never opened; send initialize again"
+        )
 
 
 class UnknownAgent(NotFound):
@@ -149,6 +158,12 @@ class RangeNotSatisfiable(ClientError):
     title = "Range not satisfiable"
 
 
+class UploadStalled(ClientError):
+    status = 408
+    title = "Upload stalled"
+    retryable = True
+
+
 class TooMany(ClientError):
     status = 429
     code = -32001
@@ -197,6 +212,12 @@ class AgentTimeout(AgentError):
 class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
+    retryable = True
+
+
+class InsufficientStorage(SandboxAgentError):
+    status = 507
+    title = "Storage is full"
     retryable = True
 
 
