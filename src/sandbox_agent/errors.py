@@ -105,9 +105,7 @@ class UnknownConnection(NotFound):
     title = "Unknown connection"
 
     def __init__(self, connection_id: str) -> None:
-        super().__init__(
-            f"no connection {connection_id!r}: it was closed or never opened; send initialize again"
-        )
+        super().__init__(f"no connection {connection_id!r}: it was closed or never opened; send initialize again")
 
 
 class UnknownAgent(NotFound):

@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Iterator
 
 from sandbox_agent.errors import BadArchive, TooLarge
-from sandbox_agent.files.limits import MIB, FileLimits
+from sandbox_agent.files.limits import KIB, MIB, FileLimits
 
 MAGIC = b"\x1f\x8b"
+_SLICE = 16 * KIB  # what one call sees: a gzip of thousands of empty members would be copied for each of them
 _WINDOW = 31  # zlib's way to say: gzip, with header, checksum and length verified
 
 
@@ -20,12 +21,18 @@ class Gunzip:
         self._engine = zlib.decompressobj(_WINDOW)
         self._has_begun = False
         self._in = 0
+        self._taken = 0
         self._out = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         self._in += len(data)
         if self._in > self._limits.max_archive_bytes:
             raise TooLarge(f"the archive has more than {self._limits.max_archive_bytes} compressed bytes")
+        for start in range(0, len(data), _SLICE):
+            yield from self._inflate(data[start : start + _SLICE])
+
+    def _inflate(self, data: bytes) -> Iterator[bytes]:
+        self._taken += len(data)
         has_more = False
         while data or has_more:
             if self._engine.eof:
@@ -42,7 +49,7 @@ class Gunzip:
             data = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
             has_more = len(piece) == MIB
             self._out += len(piece)
-            self._check_ratio(self._in - len(data))
+            self._check_ratio(self._taken - len(data))
             if piece:
                 yield piece
 

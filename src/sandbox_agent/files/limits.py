@@ -30,6 +30,6 @@ class FileLimits:
     stall_seconds: float = 60.0
     """How long an upload may send nothing."""
     max_operations: int = 256
-    max_streams: int = 256
+    max_streams: int = 128
     """Open reads and uploads at once, counted apart from short operations."""
     workers: int = 4

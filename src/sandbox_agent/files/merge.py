@@ -28,7 +28,7 @@ def merge(tree: int, target: int, saved: int) -> None:
     try:
         _move(tree, target, saved, (), steps)
     except BaseException:
-        _undo(steps, target, saved)
+        _undo(steps, tree, target, saved)
         raise
 
 
@@ -76,15 +76,19 @@ def _save(name: str, target: int, saved: int, kept: str) -> str:
     return kept
 
 
-def _undo(steps: list[_Step], target: int, saved: int) -> None:
-    for number, step in reversed(list(enumerate(steps))):
+def _undo(steps: list[_Step], tree: int, target: int, saved: int) -> None:
+    for step in reversed(steps):
         try:
             fd = open_beneath(target, step.place)
         except OSError:
             continue  # somebody took the directory away: there is nothing left to mend in it
         try:
             if step.saved is None:
-                os.rename(step.name, f"undone-{number}", src_dir_fd=fd, dst_dir_fd=saved)
+                back = open_beneath(tree, step.place)
+                try:
+                    os.rename(step.name, step.name, src_dir_fd=fd, dst_dir_fd=back)
+                finally:
+                    os.close(back)
             else:
                 os.rename(step.saved, step.name, src_dir_fd=saved, dst_dir_fd=fd)
         except OSError:

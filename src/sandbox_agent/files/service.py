@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
-from sandbox_agent.files.limits import MIB, FileLimits
+from sandbox_agent.files.limits import KIB, FileLimits
 from sandbox_agent.files.paths import Roots, Standing, absolute, clip, split
 from sandbox_agent.files.reading import OpenFile
 from sandbox_agent.files.results import (
@@ -30,7 +30,8 @@ from sandbox_agent.files.writing import PendingFile
 T = TypeVar("T")
 P = TypeVar("P", bound="_Pending")
 
-_GATHER = MIB
+_GATHER_BYTES = 256 * KIB
+_GATHER_PIECES = 512
 
 
 class _Pending(Protocol):
@@ -162,7 +163,7 @@ class FileService:
                 break
             pieces.append(piece)
             size += len(piece)
-            if size >= _GATHER:
+            if size >= _GATHER_BYTES or len(pieces) >= _GATHER_PIECES:
                 yield pieces
                 pieces, size = [], 0
         if pieces:

@@ -9,10 +9,10 @@ from sandbox_agent.errors import BadArchive
 from sandbox_agent.files.limits import FileLimits
 from sandbox_agent.files.paths import Parts, clip
 from sandbox_agent.files.tar import Kind, Member, too_many
-from sandbox_agent.files.walk import OPEN_DIRECTORY, open_beneath
+from sandbox_agent.files.walk import OPEN_DIRECTORY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_HELD = 32
+_MAX_HELD = 16
 
 
 class Staging:
@@ -81,19 +81,19 @@ class Staging:
             self._file = os.open(name, _CREATE, member.mode or 0o644, dir_fd=parent)
             self._mtime_ns = member.mtime_ns
         else:
-            source = tuple(member.link.split("/"))
-            if self._kinds.get(source) is not Kind.FILE:
-                raise BadArchive(
-                    f"the hard link {clip(member.name)} names no earlier file: {clip(member.link)}"
-                )
-            self._kinds[member.parts] = Kind.FILE
-            os.link(
-                source[-1],
-                name,
-                src_dir_fd=self._parent(source),
-                dst_dir_fd=self._parent(member.parts),
-                follow_symlinks=False,
-            )
+            self._link_file(member, parent)
+
+    def _link_file(self, member: Member, parent: int) -> None:
+        source = tuple(member.link.split("/"))
+        if self._kinds.get(source) is not Kind.FILE:
+            raise BadArchive(f"the hard link {clip(member.name)} names no earlier file: {clip(member.link)}")
+        self._kinds[member.parts] = Kind.FILE
+        held = os.dup(parent)  # looking for the other directory may let go of this one
+        try:
+            other = self._parent(source)
+            os.link(source[-1], member.parts[-1], src_dir_fd=other, dst_dir_fd=held, follow_symlinks=False)
+        finally:
+            os.close(held)
 
     def _add(self, parts: Parts, kind: Kind) -> None:
         self._kinds[parts] = kind
@@ -101,23 +101,24 @@ class Staging:
             raise too_many(self._limits)
 
     def _parent(self, parts: Parts) -> int:
-        """The open directory that holds `parts`. Directories that the name implies are made on the way."""
-        place = parts[:-1]
+        return self._directory(parts[:-1])
+
+    def _directory(self, place: Parts) -> int:
+        """The directory `place`, open, and made if only implied. To be used before the next is asked for."""
+        if not place:
+            return self._fd
         fd = self._held.get(place)
         if fd is not None:
+            self._held.move_to_end(place)
             return fd
-        for depth in range(1, len(place) + 1):
-            self._imply(place[:depth])
-        fd = open_beneath(self._fd, place, OPEN_DIRECTORY)
-        self._held[place] = fd
-        if len(self._held) > _MAX_HELD:
-            os.close(self._held.popitem(last=False)[1])
-        return fd
-
-    def _imply(self, place: Parts) -> None:
+        above = self._directory(place[:-1])
         kind = self._kinds.get(place)
         if kind is None:
             self._add(place, Kind.DIRECTORY)
-            os.mkdir(place[-1], dir_fd=self._parent(place))
+            os.mkdir(place[-1], dir_fd=above)
         elif kind is not Kind.DIRECTORY:
             raise BadArchive(f"the archive writes through {clip('/'.join(place))}, which is a {kind.value}")
+        fd = self._held[place] = os.open(place[-1], OPEN_DIRECTORY, dir_fd=above)
+        if len(self._held) > _MAX_HELD:
+            os.close(self._held.popitem(last=False)[1])
+        return fd

@@ -39,12 +39,13 @@ class PendingTree:
         self._head = b""
         self._gunzip = Gunzip(limits)
         self._open: list[int] = []
+        self._has_staging = False
         self._name = temporary_name("unpack")
         with explained(path):
             try:
                 self._make_staging()
             except BaseException:
-                self._close()
+                self._end()
                 raise
         self._staging = Staging(self._tree, limits)
         self._reader = TarReader(self._staging, limits)
@@ -87,6 +88,7 @@ class PendingTree:
                 raise Conflict(f"{clip(self._path)} exists and is not a directory")
             self._anchor = self._hold("." if self._is_new else spot.name, spot.fd)
         os.mkdir(self._name, 0o700, dir_fd=self._anchor)
+        self._has_staging = True
         self._root = self._hold(self._name, self._anchor)
         os.mkdir(_TREE, dir_fd=self._root)
         os.mkdir(_SAVED, 0o700, dir_fd=self._root)
@@ -132,7 +134,8 @@ class PendingTree:
     def _end(self) -> None:
         self._is_over = True
         try:
-            remove_tree(self._name, dir_fd=self._anchor)
+            if self._has_staging:
+                remove_tree(self._name, dir_fd=self._anchor)
         except FileNotFoundError:
             pass
         finally:

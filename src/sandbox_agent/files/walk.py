@@ -1,7 +1,7 @@
 """Looks a path up by walking it, one directory descriptor at a time.
 
 The kernel never follows a symbolic link for us: each one is read and resolved here, against the roots. The
-walk ends with a directory that is held open and a name in it, so that a link put in the way later leads nowhere.
+walk ends with a directory that is held open and a name in it, so that a link put there later leads nowhere.
 """
 
 from __future__ import annotations
