@@ -4,7 +4,11 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
+<<<<<<< HEAD
     │   ├── RequestCancelled         its sender took it back
+=======
+    │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
+>>>>>>> files
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
@@ -19,6 +23,7 @@
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
     │   ├── RangeNotSatisfiable
+    │   ├── UploadStalled            no byte of the body came for too long
     │   └── TooMany                  a limit on how many is reached: come back later
     │       └── SessionBusy          the session's prompt queue is full
     ├── AgentError                   the agent process broke it
@@ -28,6 +33,7 @@
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
     ├── InstallError                 an install did not happen; nothing was changed
+    ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
     └── ConfigError                  the settings are wrong; the server does not start
@@ -76,9 +82,14 @@ class InvalidParams(ClientError):
     title = "Invalid parameters"
 
 
+<<<<<<< HEAD
 class RequestCancelled(ClientError):
     code = -32800
     title = "Request cancelled"
+=======
+class BadArchive(InvalidParams):
+    title = "Archive refused"
+>>>>>>> files
 
 
 class MissingConnection(ClientError):
@@ -155,6 +166,12 @@ class RangeNotSatisfiable(ClientError):
     title = "Range not satisfiable"
 
 
+class UploadStalled(ClientError):
+    status = 408
+    title = "Upload stalled"
+    retryable = True
+
+
 class TooMany(ClientError):
     status = 429
     code = -32001
@@ -203,6 +220,12 @@ class AgentTimeout(AgentError):
 class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
+    retryable = True
+
+
+class InsufficientStorage(SandboxAgentError):
+    status = 507
+    title = "Storage is full"
     retryable = True
 
 

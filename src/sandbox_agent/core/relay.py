@@ -57,9 +57,7 @@ class _PromptParams(msgspec.Struct):
 class Relay:
     """Everything that is under way between one agent process and its clients."""
 
-    def __init__(
-        self, ask_ids: Iterator[int], *, queue_limit: int = 16, policy: PermissionPolicy = ASK
-    ) -> None:
+    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int = 16, policy: PermissionPolicy = ASK) -> None:
         self.routes: dict[SessionId, Route] = {}
         self.asks = Asks(ask_ids)
         self._calls: dict[int, Call] = {}
