@@ -4,9 +4,8 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
-    │   ├── RequestCancelled         its sender took it back
-=======
     │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
+    │   ├── RequestCancelled         its sender took it back
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
