@@ -27,6 +27,7 @@
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
     ├── InstallError                 an install did not happen; nothing was changed
+    │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
     └── ConfigError                  the settings are wrong; the server does not start
@@ -198,6 +199,12 @@ class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
     retryable = True
+
+
+class InstallImpossible(InstallError):
+    status = 409
+    title = "Agent cannot be installed here"
+    retryable = False
 
 
 class StoreError(SandboxAgentError):
