@@ -270,14 +270,16 @@ def _place(plan: Plan, package: str) -> str:
 
 
 def _size(directory: Path) -> int:
-    total = 0
+    """What it takes on disk, a file with several names counted once."""
+    sizes: dict[int, int] = {}
     for folder, _, files in os.walk(directory):
         for name in files:
             try:
-                total += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - hot over 10⁴ files
+                found = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - hot over 10⁴ files
             except OSError:
                 continue
-    return total
+            sizes[found.st_ino] = found.st_size
+    return sum(sizes.values())
 
 
 async def _remove(path: Path) -> None:
