@@ -173,7 +173,7 @@ class Installer:
         scratch = staging / "scratch"
         scratch.mkdir()
         filled = {name: expand(value, staging, plan.layout) for name, value in plan.env.items()}
-        env = {**child.scrub(self._env), **filled, "HOME": str(scratch)}
+        env = {**child.scrub(self._env), **filled, **plan.verify_env, "HOME": str(scratch)}
         if private_node:
             env["PATH"] = f"{staging}/runtime/bin{os.pathsep}{env.get('PATH', os.defpath)}"
         log, reported = staging / "verify.log", None

@@ -79,6 +79,7 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     command: tuple[str, ...] = ()
     env: dict[str, str] = {}
     verify: tuple[str, ...] = ()
+    verify_env: dict[str, str] = {}
     env_passthrough: tuple[str, ...] = ()
     platforms: tuple[str, ...] = PLATFORMS
 

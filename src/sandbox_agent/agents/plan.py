@@ -83,6 +83,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     verify: tuple[str, ...] = ()
+    verify_env: dict[str, str] = {}
 
 
 def satisfies(receipt: Receipt, request: InstallRequest, entry: AgentEntry | None) -> bool:
@@ -244,6 +245,7 @@ def _package_plan(
         command=entry.command,
         env=entry.env,
         verify=entry.verify,
+        verify_env=entry.verify_env,
     )
 
 
