@@ -26,6 +26,7 @@ from sandbox_agent.agents.plan import (
     NpmStep,
     Plan,
     PypiStep,
+    may_need_python,
     plan_install,
     satisfies,
 )
@@ -99,8 +100,10 @@ class Installer:
                 return done
             report = _Report(request.agent, progress)
             report("plan", "asking the registry and looking at this machine")
-            machine = await survey(self._env)
-            plan = plan_install(request, self._manifest, await self._registry.index(), machine)
+            index = await self._registry.index()
+            pythons = may_need_python(request, self._manifest, index)
+            machine = await survey(self._env, look_for_pythons=pythons)
+            plan = plan_install(request, self._manifest, index, machine)
             shelf = AgentShelf(self._data_dir, request.agent)
             async with file_lock(shelf.lock):
                 return self._have(request) or await self._carry_out(plan, shelf, machine.npm, report)

@@ -95,6 +95,14 @@ def satisfies(receipt: Receipt, request: InstallRequest, entry: AgentEntry | Non
     )
 
 
+def may_need_python(request: InstallRequest, manifest: Manifest, index: RegistryIndex | None) -> bool:
+    """Whether the machine's Pythons can matter to the plan: looking for them takes a second on some machines."""
+    entry = manifest.agents.get(request.agent)
+    listed = _listed(request.agent, entry, index)
+    ours = entry is not None and entry.package is not None and entry.package.kind == "pypi"
+    return ours or (listed is not None and listed.distribution.uvx is not None)
+
+
 def plan_install(
     request: InstallRequest, manifest: Manifest, index: RegistryIndex | None, machine: Surroundings
 ) -> Plan:

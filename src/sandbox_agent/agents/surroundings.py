@@ -13,6 +13,8 @@ import msgspec
 from sandbox_agent.agents.child import scrub
 from sandbox_agent.agents.names import version_key
 
+_PYTHONS = ("python3", "python3.14", "python3.13", "python3.12")
+
 
 class Tool(msgspec.Struct, frozen=True):
     path: str
@@ -33,17 +35,15 @@ def current_platform() -> str:
     return f"{platform.system().lower()}-{machine}"
 
 
-async def survey(env: Mapping[str, str]) -> Surroundings:
+async def survey(env: Mapping[str, str], *, look_for_pythons: bool = True) -> Surroundings:
     """Look along the PATH in `env`. A command that does not run, such as a version manager's shim, is not there."""
     path = env.get("PATH", "")
     npm, uv = shutil.which("npm", path=path), shutil.which("uv", path=path)
-    node = await _tool(shutil.which("node", path=path), env)
+    names = _PYTHONS if look_for_pythons else ()
+    node, *others = await asyncio.gather(*(_tool(shutil.which(name, path=path), env) for name in ("node", *names)))
     here = Tool(sys.executable, tuple(sys.version_info[:3]))
-    names = [shutil.which(name, path=path) for name in ("python3", "python3.14", "python3.13", "python3.12")]
-    others = [tool for name in names if name and (tool := await _tool(name, env))]
-    return Surroundings(
-        platform=current_platform(), node=node, npm=npm if node else None, uv=uv, pythons=(here, *others)
-    )
+    pythons = (here, *(tool for tool in others if tool))
+    return Surroundings(platform=current_platform(), node=node, npm=npm if node else None, uv=uv, pythons=pythons)
 
 
 async def _tool(path: str | None, env: Mapping[str, str]) -> Tool | None:
