@@ -46,6 +46,7 @@ from sandbox_agent.agents.unpack import unpack
 from sandbox_agent.errors import InstallError
 
 VERIFY_DEADLINE = 120.0
+DOWNLOAD_DEADLINE = 1200.0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +106,11 @@ class Installer:
             machine = await survey(self._env, look_for_pythons=pythons)
             plan = plan_install(request, self._manifest, index, machine)
             shelf = AgentShelf(self._data_dir, request.agent)
-            async with file_lock(shelf.lock):
-                return self._have(request) or await self._carry_out(plan, shelf, machine.npm, report)
+            try:
+                async with file_lock(shelf.lock):
+                    return self._have(request) or await self._carry_out(plan, shelf, machine.npm, report)
+            except OSError as error:
+                raise InstallError(f"{request.agent} cannot be put under {shelf.path}: {error}") from error
 
     def _have(self, request: InstallRequest) -> InstallResult | None:
         if request.reinstall:
@@ -118,7 +122,7 @@ class Installer:
 
     async def _carry_out(self, plan: Plan, shelf: AgentShelf, npm: str | None, report: _Report) -> InstallResult:
         for leftover in shelf.leftovers():
-            child.kill_strays(leftover.resolve())
+            child.kill_strays(shelf.path.resolve() / leftover.name)
             await _remove(leftover)
         staging = shelf.path / f"{STAGING}{os.getpid()}-{secrets.token_hex(4)}"
         staging.mkdir()
@@ -159,7 +163,11 @@ class Installer:
         def on_bytes(done: int, total: int | None) -> None:
             report("download", f"downloading {name}", fraction=done / total if total else None, size=done)
 
-        await download(step.url, archive, self._env, sha256=step.sha256, size=step.size, on_bytes=on_bytes)
+        try:
+            async with asyncio.timeout(DOWNLOAD_DEADLINE):
+                await download(step.url, archive, self._env, sha256=step.sha256, size=step.size, on_bytes=on_bytes)
+        except TimeoutError:
+            raise InstallError(f"{step.url} took longer than {DOWNLOAD_DEADLINE:.0f} s") from None
         report("unpack", f"unpacking {name}")
         await asyncio.to_thread(unpack, archive, name, staging / "files", step.command)
         archive.unlink()
