@@ -54,6 +54,11 @@ def test_a_config_entry_that_cannot_work_is_a_wrong_setting(name: str) -> None:
         Catalog({name: CustomAgent(env={"A": "b"})})
 
 
+def test_a_version_in_the_config_that_is_none_is_a_wrong_setting() -> None:
+    with pytest.raises(ConfigError, match="latest"):
+        Catalog({"claude": CustomAgent(version="latest")})
+
+
 @pytest.mark.parametrize("name", ["nobody", "../claude", "", "a b"])
 async def test_an_unknown_agent_is_said_to_be_unknown_without_asking_the_network(name: str, tmp_path: Path) -> None:
     catalog = Catalog({}, data_dir=tmp_path, registry_url="http://192.0.2.1/never-asked.json")
@@ -92,6 +97,17 @@ async def test_an_agent_on_the_path_counts_only_where_nothing_may_be_installed(t
     assert pi.env["PI_ACP_PI_COMMAND"] == str(tmp_path / "bin/pi")
     with pytest.raises(AgentNotInstalled):
         await strict.ensure(AgentId("vibe"))
+
+
+@pytest.mark.parametrize(("agent", "words"), [("cursor", "cursor-agent login"), ("amp", "does not speak ACP")])
+async def test_an_agent_that_we_never_install_is_refused_without_asking_the_network(
+    agent: str, words: str, tmp_path: Path
+) -> None:
+    catalog = Catalog({}, data_dir=tmp_path, registry_url="http://192.0.2.1/never-asked.json")
+    with pytest.raises(InstallImpossible, match=words):
+        await catalog.install(AgentId(agent))
+    with pytest.raises(InstallImpossible, match=words):
+        await catalog.ensure(AgentId(agent))
 
 
 @pytest.mark.parametrize("broken", [b"", b"{}", b"not json", b'{"agent": 5}'])

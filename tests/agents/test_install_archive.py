@@ -110,8 +110,8 @@ async def test_a_slug_that_was_seen_in_the_registry_is_installed_on_first_use(wo
     catalog = world.catalog()
     with pytest.raises(UnknownAgent):
         await catalog.ensure(TINY)
-    with pytest.raises(InstallImpossible):
-        await catalog.install(AgentId("amp"))  # asks the registry on the way
+    with pytest.raises(UnknownAgent, match="tiny"):
+        await catalog.install(AgentId("nobody"))  # asks the registry on the way
     spec = await catalog.ensure(TINY)
     assert Path(spec.command[0]).is_file()
 
@@ -122,6 +122,12 @@ async def test_ten_installs_at_once_are_one(world: World) -> None:
     assert world.site.hits["/tiny.tar.gz"] == 1
     assert sorted(result.already_installed for result in results) == [False] + [True] * 9
     assert world.installs() == {"current", "1.0.0"}
+
+
+async def test_those_who_wait_for_an_install_ask_the_registry_nothing(world: World) -> None:
+    catalog = world.catalog()
+    await asyncio.gather(*(catalog.install(TINY) for _ in range(10)))
+    assert world.site.hits["/registry.json"] == 1
 
 
 async def test_a_published_checksum_and_size_are_checked(world: World) -> None:

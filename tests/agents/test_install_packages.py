@@ -123,6 +123,8 @@ async def test_pins_are_kept_and_what_is_there_already_is_not_installed_again(np
 
 async def test_the_config_can_pin_a_version_and_add_environment(npm: NpmWorld) -> None:
     added = CustomAgent(version="1.1.0", env={"MORE": "1"}, env_passthrough=("OTHER_KEY",))
+    await npm.catalog().install(NODE)
+    assert not npm.catalog({NODE: added}).describe(NODE).installed
     spec = await npm.catalog({NODE: added}).ensure(NODE)
     assert "/1.1.0+5.0.0/" in spec.command[0]
     assert spec.env["MORE"] == "1"

@@ -155,11 +155,8 @@ class Catalog:
     def describe(self, agent: AgentId) -> AgentListing:
         """Reads a few small files; asks nobody. Raises UnknownAgent."""
         self._check_known(agent)
-        entry, custom, there = (
-            self._manifest.agents.get(agent),
-            self._custom.get(agent),
-            self._installed(agent),
-        )
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        there = self._installed(agent)
         listing = AgentListing(
             id=agent,
             name=(custom and custom.name) or (entry.name if entry else agent),
@@ -193,11 +190,8 @@ class Catalog:
 
     def _present(self, agent: AgentId) -> LaunchSpec | None:
         """How to launch what is here now: the config's command, the built-in one, an install of ours, one on PATH."""
-        entry, custom, there = (
-            self._manifest.agents.get(agent),
-            self._custom.get(agent),
-            self._installed(agent),
-        )
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        there = self._installed(agent)
         if custom and custom.command:
             spec = LaunchSpec(agent=agent, command=custom.command)
         elif entry and entry.builtin:
@@ -242,7 +236,12 @@ class Catalog:
         return None if missing or not command else LaunchSpec(agent=AgentId(entry.id), command=command, env=env)
 
     def _installed(self, agent: str) -> tuple[Path, Receipt] | None:
-        return self._installer.installed(agent) if self._installer and _is_name(agent) else None
+        """Our own install, if it is of the version that the config may pin."""
+        there = self._installer.installed(agent) if self._installer and _is_name(agent) else None
+        custom = self._custom.get(agent)
+        if there is None or custom is None or custom.version is None:
+            return there
+        return there if custom.version in {a.version for a in there[1].artifacts if a.kind == "agent_process"} else None
 
     def _check_known(self, agent: AgentId) -> None:
         if agent in self._manifest.agents or agent in self._custom or self._installed(agent):
@@ -272,5 +271,7 @@ def _check_custom(name: str, agent: CustomAgent, manifest: Manifest) -> None:
         raise ConfigError(f"agents.{name}: not a valid agent name")
     if not agent.command and name not in manifest.agents:
         raise ConfigError(f"agents.{name}: there is no such agent to add to, so it needs a `command`")
-    if agent.version is not None:
+    try:
         InstallRequest(agent=name, agent_process_version=agent.version)
+    except InvalidParams as error:
+        raise ConfigError(f"agents.{name}: {error}") from error

@@ -26,6 +26,7 @@ from sandbox_agent.agents.plan import (
     NpmStep,
     Plan,
     PypiStep,
+    check_installable,
     may_need_python,
     plan_install,
     satisfies,
@@ -94,6 +95,8 @@ class Installer:
         done = self._have(request)
         if done is not None:
             return done
+        if request.agent in self._manifest.agents:
+            check_installable(self._manifest.agents[request.agent])
         lock = self._locks.setdefault(request.agent, asyncio.Lock())
         async with lock:
             done = self._have(request)  # whoever held the lock may have done it

@@ -103,6 +103,12 @@ def may_need_python(request: InstallRequest, manifest: Manifest, index: Registry
     return ours or (listed is not None and listed.distribution.uvx is not None)
 
 
+def check_installable(entry: AgentEntry) -> None:
+    """Raises InstallImpossible for an agent that nobody installs through us, on any machine."""
+    if entry.builtin or entry.support != "supported":
+        raise InstallImpossible(_refusal(entry), support=entry.support)
+
+
 def plan_install(
     request: InstallRequest, manifest: Manifest, index: RegistryIndex | None, machine: Surroundings
 ) -> Plan:
@@ -114,8 +120,7 @@ def plan_install(
             known = sorted({*manifest.agents, *(index.agents if index else ())})
             raise UnknownAgent(request.agent, known=known)
         return _from_registry(request, None, listed, manifest, machine)
-    if entry.builtin or entry.support != "supported":
-        raise InstallImpossible(_refusal(entry), support=entry.support)
+    check_installable(entry)
     if machine.platform not in entry.platforms:
         raise InstallImpossible(
             f"{entry.name} does not run on {machine.platform}; it runs on {', '.join(entry.platforms)}",
