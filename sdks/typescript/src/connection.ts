@@ -53,9 +53,9 @@ export class AgentConnection {
       onState: options.onState,
     });
     this.#connection = client({ name: options.name })
-      .onRequest("*", async ({ method, params, signal }) => {
+      .onRequest("*", async ({ method, params, signal, requestId }) => {
         const sessionId = (params as { sessionId?: string } | null)?.sessionId ?? null;
-        const answer = await answerAsk(options.handlersOf(sessionId), method, params, { signal });
+        const answer = await answerAsk(options.handlersOf(sessionId), method, params, { signal, requestId });
         if (answer === undefined) throw RequestError.methodNotFound(method);
         return answer;
       })

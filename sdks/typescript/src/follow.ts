@@ -46,14 +46,22 @@ export function followSession(
   };
   const ready = (async (): Promise<void> => {
     const covered = await readHistory(connection, sessionId, (events) => {
+      filter.learn(events);
       if (!isClosed) onEvents(events);
     });
-    const rest = (early ?? []).filter(({ eventId }) => eventId === null || eventId > covered);
+    const rest = (early ?? []).filter(
+      ({ event, eventId }) => eventId === null || eventId > covered || isOpenQuestion(event.message),
+    );
     early = null;
     if (!isClosed && rest.length > 0) onEvents(rest.map(({ event }) => event));
   })();
   ready.catch(close);
   return { ready, close };
+}
+
+/** Questions that were open when we attached come again, for us to answer; their ids tell that they are the same. */
+function isOpenQuestion(message: AnyMessage): boolean {
+  return !isAnswer(message) && isRequest(message);
 }
 
 /** Gives all pages; returns the number of the last event on the stream that is within them. */
@@ -85,6 +93,14 @@ class SessionFilter {
   readonly #requests = new Set<string>();
 
   constructor(private readonly sessionId: string) {}
+
+  /** Questions of the history may be open still: their answers belong to the session. */
+  learn(events: SessionEvent[]): void {
+    for (const { source, message } of events) {
+      if (isAnswer(message)) this.#requests.delete(`in ${keyOf(message.id)}`);
+      else if (isRequest(message) && source !== "client") this.#requests.add(`in ${keyOf(message.id)}`);
+    }
+  }
 
   concerns({ direction, message }: Envelope): boolean {
     if (isAnswer(message)) return this.#requests.delete(`${direction === "in" ? "out" : "in"} ${keyOf(message.id)}`);

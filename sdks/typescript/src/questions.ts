@@ -30,6 +30,8 @@ export type PermissionAnswer =
 export interface AskContext {
   /** Aborts when somebody else answered, the agent took it back, or the turn was cancelled. */
   signal: AbortSignal;
+  /** The JSON-RPC id of the request; the history has it under the same. */
+  requestId: unknown;
 }
 
 type Answering<Request, Answer> = (
