@@ -48,7 +48,7 @@ function Row({ event, isChosen, onChoose }: { event: SessionEvent; isChosen: boo
   return (
     <button type="button" className="envelope mono" aria-pressed={isChosen} onClick={() => onChoose(event)}>
       <span className={`direction ${event.source}`} title={isOut ? "client to agent" : `from the ${event.source}`}>
-        {isOut ? "→" : "←"} {event.source}
+        {isOut ? "→" : "←"} <span className="who">{event.source}</span>
       </span>
       <span className="when">{clock(event.time)}</span>
       <span className={`method ${isError(event) ? "bad" : ""}`}>{labelOf(event)}</span>

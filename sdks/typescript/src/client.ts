@@ -1,5 +1,6 @@
 import type { ClientCapabilities } from "@agentclientprotocol/sdk";
 import { Agents } from "./agents.js";
+import type { Health } from "./api.js";
 import { AgentConnection } from "./connection.js";
 import { Files } from "./files.js";
 import { type Fetch, Http } from "./http.js";
@@ -64,7 +65,7 @@ export class SandboxAgent {
     return sandbox;
   }
 
-  async health(): Promise<{ status: string }> {
+  async health(): Promise<Health> {
     return await this.#http.json("GET", "/v1/health");
   }
 

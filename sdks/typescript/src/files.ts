@@ -1,4 +1,4 @@
-import type { FsEntry, FsStat, FsWriteResult } from "./api.js";
+import type { FsEntry, FsStat, FsUploadResult, FsWriteResult } from "./api.js";
 import type { Http } from "./http.js";
 
 export interface FileOptions {
@@ -60,8 +60,8 @@ export class Files {
   }
 
   /** Unpack a tar, plain or gzip, into a directory: all of it or nothing. */
-  async upload(path: string, tar: Uint8Array | Blob, options: FileOptions = {}): Promise<void> {
-    await this.http.request("POST", "/v1/fs/upload-batch", {
+  async upload(path: string, tar: Uint8Array | Blob, options: FileOptions = {}): Promise<FsUploadResult> {
+    return await this.http.json("POST", "/v1/fs/upload-batch", {
       query: { path, ...options },
       body: tar as BodyInit,
       headers: { "content-type": "application/x-tar" },
