@@ -233,3 +233,14 @@ def test_what_we_make_ourselves_parses() -> None:
         "message": "full",
         "data": {"type": "urn:sandbox-agent:error:session_busy", "retryable": True, "waiting": 2},
     }
+
+
+@pytest.mark.parametrize("update", [b'"text"', b"true", b"[1]", b'{"sessionUpdate":5}'])
+def test_an_update_of_another_shape_still_belongs_to_its_session(update: bytes) -> None:
+    raw = b'{"jsonrpc":"2.0","method":"_vendor/x","params":{"sessionId":"s","update":%b}}' % update
+    assert frames.parse(raw).session == "s"
+
+
+def test_half_a_surrogate_pair_in_params_of_an_odd_shape_passes() -> None:
+    raw = rb'{"jsonrpc":"2.0","id":1,"method":"_vendor/x","params":["\ud83d"]}'
+    assert frames.parse(raw).method == "_vendor/x"

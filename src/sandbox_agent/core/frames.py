@@ -59,17 +59,23 @@ class Frame(msgspec.Struct, gc=False):
 
 
 class _OddFrame(msgspec.Struct):
-    """A frame whose params are not shaped as ours are: an array, or a sessionId that is not a string."""
+    """A frame whose params are not shaped as ours are: an array, or an `update` or sessionId of another kind."""
 
     jsonrpc: str = ""
     id: Raw | UnsetType = UNSET
     method: str | None = None
+    params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
 
+class _SessionOnly(msgspec.Struct):
+    session: SessionId | None = msgspec.field(name="sessionId", default=None)
+
+
 _decode = msgspec.json.Decoder(Frame).decode
 _decode_odd = msgspec.json.Decoder(_OddFrame).decode
+_decode_session = msgspec.json.Decoder(_SessionOnly).decode
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -122,11 +128,21 @@ def _parse_odd(raw: bytes) -> Frame:
     try:
         odd = _decode_odd(raw)
         raw.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise MalformedMessage(str(error)) from None
     except RecursionError:
         raise MalformedMessage("JSON is nested too deeply") from None
-    return Frame(odd.jsonrpc, odd.id, odd.method, None, odd.result, odd.error)
+    except msgspec.DecodeError as error:
+        return _parse_mended(raw, error)
+    return Frame(odd.jsonrpc, odd.id, odd.method, _session_in(odd.params), odd.result, odd.error)
+
+
+def _session_in(params: Raw | UnsetType) -> Scope | None:
+    """Where a message belongs whose other params mean nothing to us."""
+    try:
+        return Scope(_decode_session(params).session) if isinstance(params, Raw) else None
+    except msgspec.ValidationError:
+        return None
 
 
 def one_line(raw: bytes) -> bytes:
