@@ -244,3 +244,13 @@ def test_an_update_of_another_shape_still_belongs_to_its_session(update: bytes) 
 def test_half_a_surrogate_pair_in_params_of_an_odd_shape_passes() -> None:
     raw = rb'{"jsonrpc":"2.0","id":1,"method":"_vendor/x","params":["\ud83d"]}'
     assert frames.parse(raw).method == "_vendor/x"
+
+
+@pytest.mark.parametrize(
+    ("members", "is_error"),
+    [(b'"result":{},"error":null', False), (b'"error":null,"result":null', False), (b'"result":null,"error":{}', True)],
+)
+def test_an_answer_with_a_null_beside_it_is_what_is_not_null(members: bytes, *, is_error: bool) -> None:
+    frame = frames.parse(b'{"jsonrpc":"2.0","id":1,%b}' % members)
+    assert frame.is_answer
+    assert frame.is_error == is_error

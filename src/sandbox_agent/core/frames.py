@@ -92,11 +92,21 @@ def parse(raw: bytes) -> Frame:
         raise MalformedMessage("JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         frame = _parse_mended(raw, error)
+    if frame.result is not UNSET and frame.error is not UNSET:
+        _drop_null(frame)
     if frame.method is None and (frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET)):
         raise MalformedMessage("neither a request, a notification nor an answer")
     if frame.jsonrpc != "2.0":
         raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
     return frame
+
+
+def _drop_null(frame: Frame) -> None:
+    """Some agents send both `result` and `error`, one of them null: then it is the other that they mean."""
+    if bytes(frame.error) == b"null":  # type: ignore[arg-type]  # both are there
+        frame.error = UNSET
+    elif bytes(frame.result) == b"null":  # type: ignore[arg-type]
+        frame.result = UNSET
 
 
 def _parse_mended(raw: bytes, error: Exception) -> Frame:
