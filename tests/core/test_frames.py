@@ -254,3 +254,35 @@ def test_an_answer_with_a_null_beside_it_is_what_is_not_null(members: bytes, *, 
     frame = frames.parse(b'{"jsonrpc":"2.0","id":1,%b}' % members)
     assert frame.is_answer
     assert frame.is_error == is_error
+
+
+def nested(depth: int) -> bytes:
+    """A message of that many levels, the outermost included."""
+    return (
+        b'{"jsonrpc":"2.0","id":1,"result":'
+        + b'[{"]":' * ((depth - 1) // 2)
+        + rb'"\\\"[{"'
+        + b"}]" * ((depth - 1) // 2)
+        + b"}"
+    )
+
+
+def test_what_parses_can_be_decoded_from_far_down_the_stack() -> None:
+    def renamed(raw: bytes, levels: int) -> bytes:
+        return renamed(raw, levels - 1) if levels else frames.with_id(raw, b"2")
+
+    deepest = 0
+    for depth in range(1, 1200, 2):
+        try:
+            frames.parse(nested(depth))
+        except MalformedMessage:
+            break
+        deepest = depth
+        assert frames.parse(renamed(nested(depth), 300)).key == b"2"
+    assert deepest == frames.MAX_DEPTH - 1
+
+
+def test_brackets_in_text_are_not_depth() -> None:
+    text = json.dumps('[{"\\' * 10_000).encode()
+    assert frames.parse(b'{"jsonrpc":"2.0","id":1,"result":[%b,%b]}' % (text, b"[]," * 999 + b"[]")).key == b"1"
+    assert frames.parse(b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%b]}' % text).key == b"1"

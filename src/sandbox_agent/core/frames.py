@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -13,6 +14,9 @@ from sandbox_agent.errors import MalformedMessage, SandboxAgentError
 
 META = "sandboxagent.dev"
 """Our key under `_meta`."""
+MAX_DEPTH = 256
+"""Levels of nesting. The decoder has no limit of its own but what is left of the stack, and who decodes a message
+again further down must not run out of it."""
 
 
 class Update(msgspec.Struct, gc=False):
@@ -86,6 +90,8 @@ def parse(raw: bytes) -> Frame:
         frame = _decode(raw)
         if not raw.isascii():
             raw.decode()  # msgspec does not look inside the strings that it skips
+        if len(raw) > 2 * MAX_DEPTH and raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+            raise RecursionError
     except msgspec.ValidationError:
         frame = _parse_odd(raw)
     except RecursionError:
@@ -99,6 +105,18 @@ def parse(raw: bytes) -> Frame:
     if frame.jsonrpc != "2.0":
         raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
     return frame
+
+
+def _depth(raw: bytes) -> int:
+    """How deep valid JSON is nested."""
+    outside = (
+        raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_BRACKET_NOR_QUOTE).split(b'"')[::2]
+    )
+    return max(accumulate(map(_STEPS.__getitem__, b"".join(outside))), default=0)
+
+
+_STEPS = [{"[": 1, "{": 1, "]": -1, "}": -1}.get(chr(byte), 0) for byte in range(256)]
+_NEITHER_BRACKET_NOR_QUOTE = bytes(byte for byte in range(256) if chr(byte) not in '[]{}"')
 
 
 def _drop_null(frame: Frame) -> None:
@@ -138,6 +156,8 @@ def _parse_odd(raw: bytes) -> Frame:
     try:
         odd = _decode_odd(raw)
         raw.decode()
+        if _depth(raw) > MAX_DEPTH:
+            raise RecursionError
     except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise MalformedMessage(str(error)) from None
     except RecursionError:
