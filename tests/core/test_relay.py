@@ -386,3 +386,12 @@ def test_a_notice_of_our_own_goes_to_everybody_attached(wire: Wire) -> None:
     wire.apply(wire.relay.publish(SessionId("unknown"), line))
     assert len(wire.events["alice"]) == len(wire.events["bob"]) == len(wire.history[SESSION]) == 1
     assert len(wire.history["unknown"]) == 1
+
+
+def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_says_woken() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.routes[SESSION].is_muted = True
+    call = wire.own("session/load", SESSION)
+    wire.agent(update("old"), answer(call), update("commands"))
+    assert wire.events["alice"] == wire.history[SESSION] == [update("commands")]

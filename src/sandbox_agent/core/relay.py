@@ -37,6 +37,7 @@ from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
 
 CREATING = frozenset({"session/new", "session/fork"})
+WAKING = frozenset({"session/load", "session/resume"})
 OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update", "tool_call"})
 _EARLY_LIMIT = 10_000
 
@@ -271,6 +272,8 @@ class Relay:
         if call.method in CREATING:
             return self._created(call, frame, raw)
         if call.is_own:
+            if call.method in WAKING and call.session in self.routes:
+                self.routes[call.session].is_muted = False  # the replay is over: what follows in this batch is news
             return [Resolve(call.id, raw)]
         answer = frames.with_id(raw, call.key)
         effects: list[Effect] = []
