@@ -395,3 +395,27 @@ def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_say
     call = wire.own("session/load", SESSION)
     wire.agent(update("old"), answer(call), update("commands"))
     assert wire.events["alice"] == wire.history[SESSION] == [update("commands")]
+
+
+def test_a_new_session_with_the_name_of_a_dormant_one_leaves_no_prompt_unanswered() -> None:
+    wire = Wire()
+    wire.open("n1", ALICE, is_live=False)
+    ticket = wire.prompt(ALICE, 1, "n1")
+    call = wire.own("session/new")
+    wire.agent(answer(call, {"sessionId": "n1"}))
+    assert [(who, at, message["error"]["code"]) for who, at, message in wire.replies] == [("alice", ticket, -32002)]
+    wire.agent(update("news", "n1"))
+    assert wire.events["alice"] == []
+
+
+def test_a_new_session_that_is_an_old_one_keeps_its_clients_and_its_turn() -> None:
+    wire = Wire()
+    wire.open("n1", ALICE)
+    wire.prompt(ALICE, 1, "n1")
+    wire.prompt(ALICE, 2, "n1")
+    call = wire.own("session/new")
+    wire.agent(answer(call, {"sessionId": "n1"}), update("x", "n1"), answer(1))
+    assert wire.events["alice"] == [update("x", "n1")]
+    assert wire.sent[-1]["method"] == "session/prompt"
+    wire.agent(answer(2))
+    assert [message["id"] for _, _, message in wire.replies] == [1, 2]

@@ -34,7 +34,7 @@ from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
 from sandbox_agent.core.route import Call, Client, Route
-from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
+from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy, SessionEnded
 
 CREATING = frozenset({"session/new", "session/fork"})
 WAKING = frozenset({"session/load", "session/resume"})
@@ -300,12 +300,21 @@ class Relay:
         if session is None:
             self._drop_early()
             return [*effects, Resolve(call.id, raw)]
-        self.routes[session] = Route(session)
+        effects += self._open_created(session)
         effects += [Record(session, call.line, "client"), Record(session, raw, "agent")]
         if early := self._early.pop(session, None):
             effects.append(Publish(session, early, ()))
         self._drop_early()
         return [*effects, Resolve(call.id, raw)]
+
+    def _open_created(self, session: SessionId) -> list[Effect]:
+        """A route for a new session. Some agents count anew in each process: then it takes a dormant one's place."""
+        old = self.routes.get(session)
+        if old is not None and old.is_live:
+            return []
+        self.routes[session] = Route(session)
+        replaced = SessionEnded(f"the agent has given the name {session!r} to a new session", sessionId=session)
+        return [_refuse(call, replaced) for call in old.queue] if old is not None else []
 
     def _drop_early(self) -> None:
         if not self._creating:
