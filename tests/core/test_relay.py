@@ -419,3 +419,11 @@ def test_a_new_session_that_is_an_old_one_keeps_its_clients_and_its_turn() -> No
     assert wire.sent[-1]["method"] == "session/prompt"
     wire.agent(answer(2))
     assert [message["id"] for _, _, message in wire.replies] == [1, 2]
+
+
+def test_an_agents_cancel_is_translated_also_when_it_names_a_session(wire: Wire) -> None:
+    wire.agent(request(40, "session/request_permission", sessionId=SESSION))
+    asked = wire.events["alice"][0]["id"]
+    assert asked != 40
+    wire.agent(note("$/cancel_request", requestId=40, sessionId=SESSION))
+    assert wire.events["alice"][1:] == [note("$/cancel_request", requestId=asked)]

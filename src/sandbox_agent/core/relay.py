@@ -219,7 +219,7 @@ class Relay:
             scope = frame.params
             if frame.id is UNSET and scope is not None and scope.session is not None:
                 route = routes.get(scope.session)
-                if route is not None and not route.is_muted:
+                if route is not None and not route.is_muted and frame.method != CANCEL_REQUEST:
                     if route is not running:
                         running, run = route, []
                         effects.append(Publish(route.session, run, route.connections))
