@@ -326,3 +326,25 @@ def test_a_terminal_of_the_host_stays_with_the_host() -> None:
     ask(wire, 2, "terminal/output", terminalId="x")
     assert len(wire.served) == 2
     assert wire.events["t1"] == []
+
+
+def test_terminals_of_one_name_in_two_sessions_are_two_terminals() -> None:
+    wire = Wire()
+    for session, name in (("s", "t1"), ("t", "t2")):
+        wire.open(session, terminals(name))
+        ask(wire, session, "terminal/create", sessionId=session)
+        wire.answer(terminals(name), answer(last_id(wire, name), {"terminalId": "1"}))
+    ask(wire, "o", "terminal/output", terminalId="1")
+    assert wire.served == []
+    assert wire.events["t1"][-1]["method"] == "terminal/output"
+
+
+def test_a_released_terminal_belongs_to_nobody() -> None:
+    wire = Wire()
+    wire.open(SESSION, terminals("t1"))
+    ask(wire, 1, "terminal/create")
+    wire.answer(terminals("t1"), answer(last_id(wire, "t1"), {"terminalId": "x"}))
+    ask(wire, 2, "terminal/release", terminalId="x")
+    wire.answer(terminals("t1"), answer(last_id(wire, "t1")))
+    ask(wire, 3, "terminal/output", terminalId="x")
+    assert len(wire.served) == 1

@@ -36,7 +36,7 @@ class Asks:
         self._ids = ids
         self._open: dict[int, Ask] = {}
         self._by_agent_key: dict[bytes, Ask] = {}
-        self._terminal_owners: dict[str, ConnectionId] = {}
+        self._terminal_owners: dict[tuple[SessionId | None, str], ConnectionId] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -85,7 +85,9 @@ class Asks:
             ask.asked.discard(connection)  # it cannot; another may
             return []
         if ask.method == "terminal/create" and (terminal := _terminal_of(frames.member(raw, "result") or b"{}")):
-            self._terminal_owners[terminal] = connection
+            self._terminal_owners[ask.session, terminal] = connection
+        if ask.method == "terminal/release" and (terminal := _terminal_of(frames.params_of(ask.line))):
+            self._terminal_owners.pop((ask.session, terminal), None)
         return self.settle(ask, frames.with_id(raw, b"%d" % ask.id), "client", routes, by=connection)
 
     def served(self, ask_id: int, result: bytes, routes: dict[SessionId, Route]) -> list[Effect]:
@@ -157,7 +159,7 @@ class Asks:
         terminal = _terminal_of(params) if ask.method.startswith("terminal/") else None
         able = route.able(CLAIMED[ask.method]) if route is not None else []
         if terminal is not None:
-            able = [c for c in able if c == self._terminal_owners.get(terminal)]
+            able = [c for c in able if c == self._terminal_owners.get((ask.session, terminal))]
         if route is None or not able:
             ask.is_served = True
             return [Serve(ask.id, ask.method, ask.session, params)]
