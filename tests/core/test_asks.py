@@ -348,3 +348,19 @@ def test_a_released_terminal_belongs_to_nobody() -> None:
     wire.answer(terminals("t1"), answer(last_id(wire, "t1")))
     ask(wire, 3, "terminal/output", terminalId="x")
     assert len(wire.served) == 1
+
+
+def test_an_error_that_only_speaks_of_an_unknown_method_is_an_answer(wire: Wire) -> None:
+    ask(wire)
+    failed = refusal(last_id(wire, "alice"), -32000, "upstream said -32601")
+    wire.answer(ALICE, failed)
+    assert wire.sent == [{**failed, "id": 0}]
+
+
+def test_what_goes_from_one_client_to_the_next_stands_in_the_history_once() -> None:
+    wire = Wire()
+    wire.open(SESSION, files("f1"), files("f2"))
+    ask(wire, 1, "fs/read_text_file")
+    wire.detach(files("f1"))
+    assert len(wire.events["f2"]) == 1
+    assert len(wire.history[SESSION]) == 1

@@ -20,7 +20,6 @@ from sandbox_agent.core.methods import CANCEL_REQUEST, CLAIMED, ELICITATION, HOS
 from sandbox_agent.core.route import Ask, Client, Route
 from sandbox_agent.errors import AgentUnsupported
 
-_METHOD_NOT_FOUND = b"-32601"
 _CANCELLED: dict[str, object] = {
     PERMISSION: {"outcome": {"outcome": "cancelled"}},
     QUESTION: {"outcome": "cancelled"},
@@ -53,7 +52,7 @@ class Asks:
         ask = Ask(ask_id, frame.key, method, session, frames.with_id(raw, b"%d" % ask_id))
         if method in HOST_METHODS:
             self._remember(ask, route)
-            return self._assign(ask, route)
+            return self._assign(ask, route, is_recorded=False)
         able = route.able(CLAIMED.get(method)) if route is not None else []
         if route is None:
             return [
@@ -71,7 +70,7 @@ class Asks:
         effects: list[Effect] = []
         for ask in route.asks.values():
             if ask.method in HOST_METHODS and not ask.asked and not ask.is_served:
-                effects += self._assign(ask, route)
+                effects += self._assign(ask, route, is_recorded=True)
         return effects
 
     def answer(
@@ -154,7 +153,7 @@ class Asks:
             effects += _withdrawals(ask)
         return effects
 
-    def _assign(self, ask: Ask, route: Route | None) -> list[Effect]:
+    def _assign(self, ask: Ask, route: Route | None, *, is_recorded: bool) -> list[Effect]:
         params = frames.params_of(ask.line)
         terminal = _terminal_of(params) if ask.method.startswith("terminal/") else None
         able = route.able(CLAIMED[ask.method]) if route is not None else []
@@ -166,6 +165,8 @@ class Asks:
         owner = route.turn.connection if route.turn is not None else None
         chosen = owner if owner in able else able[0]
         ask.asked.add(chosen)
+        if is_recorded:
+            return [Deliver(chosen, ask.line, route.session)]
         return [Publish(route.session, [ask.line], (chosen,))]
 
     def _send_unanswerable(self, ask: Ask) -> Send:
@@ -197,6 +198,10 @@ class _Terminal(msgspec.Struct):
     id: str | None = msgspec.field(name="terminalId", default=None)
 
 
+class _Error(msgspec.Struct):
+    code: int = 0
+
+
 def _terminal_of(params: bytes) -> str | None:
     try:
         return msgspec.json.decode(params, type=_Terminal).id
@@ -214,4 +219,7 @@ def _withdrawals(ask: Ask, *, but: ConnectionId | None = None) -> list[Effect]:
 
 
 def _is_method_not_found(frame: Frame) -> bool:
-    return _METHOD_NOT_FOUND in bytes(frame.error)  # type: ignore[arg-type]  # an error member is there
+    try:
+        return msgspec.json.decode(frame.error, type=_Error).code == AgentUnsupported.code  # type: ignore[arg-type]
+    except msgspec.MsgspecError:
+        return False
