@@ -364,3 +364,16 @@ def test_what_goes_from_one_client_to_the_next_stands_in_the_history_once() -> N
     wire.detach(files("f1"))
     assert len(wire.events["f2"]) == 1
     assert len(wire.history[SESSION]) == 1
+
+
+def test_exit_leaves_no_open_request_in_the_history(wire: Wire) -> None:
+    ask(wire)
+    asked = last_id(wire, "alice")
+    wire.exit(AgentExited("gone"))
+    assert wire.history[SESSION][-1] == note("$/cancel_request", requestId=asked)
+
+
+def test_exit_records_nothing_of_what_the_host_was_doing(wire: Wire) -> None:
+    ask(wire, 1, "fs/read_text_file")
+    wire.exit(AgentExited("gone"))
+    assert wire.history[SESSION] == []

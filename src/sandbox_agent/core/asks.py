@@ -150,6 +150,8 @@ class Asks:
         self._terminal_owners.clear()
         for ask in list(self._open.values()):
             self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
+            if ask.session is not None and not ask.is_served:
+                effects.append(Record(ask.session, _cancel_line(ask), "server"))
             effects += _withdrawals(ask)
         return effects
 
