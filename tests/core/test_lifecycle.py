@@ -84,3 +84,7 @@ def test_the_delay_stays_within_its_bounds_whatever_happens(changes: list[Change
             lifecycle.apply(change)
         assert 0 <= lifecycle.delay <= 3.0
         assert lifecycle.failures <= lifecycle.starts
+
+
+def test_an_agent_that_has_failed_for_days_still_has_a_delay() -> None:
+    assert failed(5_000).delay == 30
