@@ -7,15 +7,18 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.errors import AgentStartFailed
-from sandbox_agent.process import ExitStatus
-from support.processes import DEADLINE, Watched, gone, launched, members, python
+from sandbox_agent.process import AgentProcess, ExitStatus
+from support.processes import DEADLINE, ENV, Watched, gone, launched, members, python
 
 ECHO = "import sys\nfor line in sys.stdin: sys.stdout.write(line); sys.stdout.flush()"
 DEAF = "import time; print('up', flush=True); time.sleep(300)"
@@ -23,6 +26,11 @@ DEAF = "import time; print('up', flush=True); time.sleep(300)"
 
 def mock(*flags: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "sandbox_agent.mock_agent", *flags)
+
+
+def children() -> set[int]:
+    """Our own children, dead ones that nobody has waited for included."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
 
 
 async def new_session(agent: Watched, cwd: Path) -> str:
@@ -238,3 +246,35 @@ async def test_a_directory_that_is_not_there_is_a_failed_start(tmp_path: Path) -
     with pytest.raises(AgentStartFailed, match="gone"):
         async with launched(*python("pass"), cwd=tmp_path / "gone"):
             pass
+
+
+@pytest.mark.parametrize("ending", ["", "\\n"])
+async def test_the_last_words_on_stderr_are_known_when_the_exit_is_told(ending: str) -> None:
+    program = f"import os; os.write(2, b'x' * 60 * 1000 + b'\\n' + b'boom{ending}'); os._exit(3)"
+    for _ in range(5):
+        async with launched(*python(program)) as agent:
+            await agent.exit()
+            assert agent.stderr_at_exit[-1:] == ["boom"]
+
+
+async def test_unfinished_lines_come_before_the_exit_also_when_somebody_else_holds_the_pipes() -> None:
+    program = (
+        "import subprocess, os; p = subprocess.Popen(['sleep', '300'], start_new_session=True);"
+        "os.write(1, b'%d\\nlast' % p.pid); os.write(2, b'boom'); os._exit(7)"
+    )
+    async with launched(*python(program)) as agent:
+        try:
+            assert await agent.exit() == ExitStatus(7)
+            assert agent.seen[1:] == [b"last", ExitStatus(7)]
+            assert agent.stderr_at_exit == ["boom"]
+        finally:
+            os.kill(int(agent.lines[0]), signal.SIGKILL)
+    assert agent.seen[1:] == [b"last", ExitStatus(7)]
+
+
+async def test_output_that_we_were_too_slow_to_read_is_not_lost() -> None:
+    program = "import os; os.write(1, b'12345\\n' * 150000 + b'the end'); os._exit(3)"
+    async with launched(*python(program), on_lines=lambda lines: time.sleep(0.4)) as agent:
+        await agent.exit()
+        assert len(agent.lines) == 150_001
+        assert agent.seen[-2:] == [b"the end", ExitStatus(3)]
