@@ -278,3 +278,17 @@ async def test_output_that_we_were_too_slow_to_read_is_not_lost() -> None:
         await agent.exit()
         assert len(agent.lines) == 150_001
         assert agent.seen[-2:] == [b"the end", ExitStatus(3)]
+
+
+async def test_a_start_that_is_given_up_leaves_no_process() -> None:
+    spec = LaunchSpec(agent=AgentId("test"), command=python("import time; time.sleep(300)"))
+    before = children()
+    start = AgentProcess.start(spec, ENV, on_lines=lambda lines: None, on_exit=lambda status: None, line_cap=100)
+    task = asyncio.ensure_future(start)
+    await asyncio.sleep(0)
+    (pid,) = children() - before
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone(pid)
+    assert children() == before

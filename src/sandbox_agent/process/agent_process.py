@@ -98,7 +98,12 @@ class AgentProcess:
             raise AgentStartFailed(detail, command=list(spec.command)) from None
         process = cls(spec, child, line_cap)
         process._on_lines, process._on_exit = on_lines, on_exit
-        await process._connect()
+        connecting = asyncio.ensure_future(process._connect())
+        try:
+            await asyncio.shield(connecting)
+        except BaseException:
+            await process._give_up(connecting)
+            raise
         return process
 
     @property
@@ -162,6 +167,14 @@ class AgentProcess:
         watcher.start()
         self._stderr, _ = await loop.connect_read_pipe(lambda: _Reader(self.stderr.feed, self._end_of_stderr), stderr)
         self._stdout, _ = await loop.connect_read_pipe(lambda: _Reader(self._read, self._end_of_stdout), stdout)
+
+    async def _give_up(self, connecting: asyncio.Future[None]) -> None:
+        """The start was cancelled: nobody will ever stop this process, so end it here."""
+        self._on_lines, self._on_exit = lambda lines: None, lambda status: None
+        self._signal_group(signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            await connecting  # a few turns of the loop: it waits for nobody
+        await self._exits_within(1.0)
 
     def _read(self, chunk: bytes) -> None:
         lines = self._splitter.feed(chunk)
