@@ -18,6 +18,7 @@ from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.errors import AgentStartFailed
 from sandbox_agent.process import AgentProcess, ExitStatus
+from sandbox_agent.process.agent_process import Lines
 from support.processes import DEADLINE, ENV, Watched, gone, launched, members, python
 
 ECHO = "import sys\nfor line in sys.stdin: sys.stdout.write(line); sys.stdout.flush()"
@@ -154,16 +155,23 @@ async def test_the_default_cap_is_64_mebibytes() -> None:
 
 
 async def test_reading_can_be_paused_and_nothing_is_lost() -> None:
-    program = "import sys\nfor n in range(200000): print(n)\nsys.stdout.flush()\nsys.stdin.read()"
-    async with launched(*python(program)) as agent:
+    program = "import sys\nfor n in range(400000): print(n)\nsys.stdout.flush()\nsys.stdin.read()"
+    first = asyncio.Event()
+
+    def pause(lines: Lines) -> None:
+        if not first.is_set():
+            agent.running.pause_reading()
+            first.set()
+
+    async with launched(*python(program), on_lines=pause) as agent:
         await agent.until(lambda: agent.lines)
-        agent.running.pause_reading()
-        await asyncio.sleep(0)
         held = len(agent.lines)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(agent.lines) == held < 400_000
         agent.running.resume_reading()
-        await agent.until(lambda: len(agent.lines) == 200_000)
-        assert held < 200_000
-        assert agent.lines == [b"%d" % number for number in range(200_000)]
+        await agent.until(lambda: len(agent.lines) == 400_000)
+        assert agent.lines == [b"%d" % number for number in range(400_000)]
 
 
 async def test_a_well_behaved_agent_ends_with_its_input(tmp_path: Path) -> None:
@@ -176,7 +184,7 @@ async def test_a_well_behaved_agent_ends_with_its_input(tmp_path: Path) -> None:
 async def test_an_agent_that_ignores_the_end_of_its_input_is_ended_with_term(tmp_path: Path) -> None:
     async with launched(*mock("--ignore-eof"), env={"SANDBOX_AGENT_MOCK_STATE": str(tmp_path)}) as agent:
         await new_session(agent, tmp_path)
-        await agent.running.stop(grace=1.0)
+        await agent.running.stop(grace=3.0)
         assert (await agent.exit()).code in {0, 128 + signal.SIGTERM}
         await gone(agent.running.pid)
 
