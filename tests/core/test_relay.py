@@ -427,3 +427,13 @@ def test_an_agents_cancel_is_translated_also_when_it_names_a_session(wire: Wire)
     assert asked != 40
     wire.agent(note("$/cancel_request", requestId=40, sessionId=SESSION))
     assert wire.events["alice"][1:] == [note("$/cancel_request", requestId=asked)]
+
+
+def test_a_second_exit_finds_nobody_waiting(wire: Wire) -> None:
+    wire.prompt(ALICE, 1)
+    wire.prompt(BOB, 2)
+    wire.own("session/new")
+    wire.exit(DEAD)
+    told = len(wire.effects)
+    wire.exit(DEAD)
+    assert len(wire.effects) == told

@@ -41,6 +41,12 @@ class Conversation(RuleBasedStateMachine):
         self.read = 0
         self.waking: list[str] = []
         self.numbers = count(1)
+        for session in ("s", "t"):
+            call = self.wire.own("session/new")
+            self.own.add(call)
+            self.wire.agent(answer(call, {"sessionId": session}))
+            self.sessions.append(session)
+        self.read = len(self.wire.sent)
 
     def agent_reads(self) -> None:
         """Take what was sent: requests wait at the agent, answers settle what it asked."""
@@ -62,13 +68,10 @@ class Conversation(RuleBasedStateMachine):
     def session(self, pick: int) -> str:
         return self.sessions[pick % len(self.sessions)]
 
-    has_session = precondition(lambda self: self.sessions)
-
     @rule()
     def create(self) -> None:
         self.own.add(self.wire.own("session/new"))
 
-    @has_session
     @rule(one=clients, key=keys, pick=picks)
     def prompt(self, one: Client, key: Any, pick: int) -> None:
         session, text = self.session(pick), f"p{next(self.numbers)}"
@@ -80,18 +83,15 @@ class Conversation(RuleBasedStateMachine):
     def call_agent(self, one: Client, key: Any) -> None:
         self.requests[one.id, self.wire.call(one, request(key, "_vendor/call"))] = key
 
-    @has_session
     @rule(one=clients, key=keys, pick=picks)
     def call_session(self, one: Client, key: Any, pick: int) -> None:
         self.requests[one.id, self.wire.call(one, request(key, "_vendor/call", sessionId=self.session(pick)))] = key
 
-    @has_session
     @rule(one=clients, pick=picks)
     def attach(self, one: Client, pick: int) -> None:
         self.attached[self.session(pick)].add(one.id)
         self.wire.attach(one, self.session(pick))
 
-    @has_session
     @rule(one=clients, pick=picks)
     def detach(self, one: Client, pick: int) -> None:
         self.attached[self.session(pick)].discard(one.id)
@@ -103,7 +103,6 @@ class Conversation(RuleBasedStateMachine):
             attached.discard(one.id)
         self.wire.apply(self.wire.relay.connection_closed(one.id))
 
-    @has_session
     @rule(pick=picks)
     def cancel(self, pick: int) -> None:
         session = SessionId(self.session(pick))
@@ -126,7 +125,6 @@ class Conversation(RuleBasedStateMachine):
         line = refusal(message["id"]) if is_error else answer(message["id"], result)
         self.wire.agent(*[line] * (1 + twice))
 
-    @has_session
     @rule(chosen=st.lists(picks, min_size=1, max_size=4), has_garbage=st.booleans())
     def agent_updates(self, chosen: list[int], *, has_garbage: bool) -> None:
         before = {one.id: len(self.wire.events[one.id]) for one in CLIENTS}
@@ -137,7 +135,6 @@ class Conversation(RuleBasedStateMachine):
             expected = [update(text, session) for session, text in updates if one.id in self.attached[session]]
             assert self.wire.events[one.id][before[one.id] :] == expected
 
-    @has_session
     @rule(pick=picks, method=st.sampled_from(ASKS))
     def agent_asks(self, pick: int, method: str) -> None:
         key = f"ask-{next(self.numbers)}"
@@ -209,4 +206,4 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestConversation.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
