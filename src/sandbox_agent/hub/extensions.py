@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox_agent.core import setup
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class Extensions:
-    def __init__(self, hub: Hub, attachment: Attachment) -> None:
+    def __init__(
+        self, hub: Hub, attachment: Attachment, others: Mapping[str, Callable[[Request], Awaitable[Any]]]
+    ) -> None:
         self._hub = hub
         self._attachment = attachment
         self._methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
@@ -31,6 +33,7 @@ class Extensions:
             "_sandboxagent/session/events": self._events,
             "_sandboxagent/session/get": self._get,
             "_sandboxagent/session/list": self._list,
+            **others,
         }
 
     @property
