@@ -4,11 +4,8 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
-<<<<<<< HEAD
-    │   ├── RequestCancelled         its sender took it back
-=======
     │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
->>>>>>> files
+    │   ├── RequestCancelled         its sender took it back
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
@@ -83,14 +80,13 @@ class InvalidParams(ClientError):
     title = "Invalid parameters"
 
 
-<<<<<<< HEAD
 class RequestCancelled(ClientError):
     code = -32800
     title = "Request cancelled"
-=======
+
+
 class BadArchive(InvalidParams):
     title = "Archive refused"
->>>>>>> files
 
 
 class MissingConnection(ClientError):
