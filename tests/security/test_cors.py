@@ -97,9 +97,9 @@ def test_a_header_name_cannot_smuggle_another_header() -> None:
 
 def test_everybody_may_come_if_asked_so_but_not_nobody(tmp_path: Path) -> None:
     with served(tmp_path, "--cors-allow-origin", "*") as running, client(running) as http:
-        assert http.get("/v1/health", headers={"Origin": "https://any.org"}).headers[
-            "access-control-allow-origin"
-        ] == "*"
+        assert (
+            http.get("/v1/health", headers={"Origin": "https://any.org"}).headers["access-control-allow-origin"] == "*"
+        )
         assert http.get("/v1/health", headers={"Origin": "null"}).status_code == 403
 
 

@@ -74,7 +74,9 @@ def test_our_own_pages_are_served(open_server: Server) -> None:
         assert http.get("/v1/health", headers={"Origin": open_server.url}).status_code == 200
 
 
-@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
 @pytest.mark.parametrize(
     "path", ["/v1/rpc", "/v1/fs/move", "/v1/fs/mkdir?path=made", "/v1/fs/upload-batch?path=made", "/v1/tickets",
              "/v1/agents/mock/install"]
