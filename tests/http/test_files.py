@@ -19,7 +19,7 @@ from support.waiting import until
 
 @pytest.fixture
 def spot(root: Path, request: pytest.FixtureRequest) -> Path:
-    made = root / request.node.name.replace("/", "_")[:100]
+    made: Path = root / request.node.name.replace("/", "_")[:100]
     made.mkdir()
     return made
 

@@ -118,11 +118,11 @@ async def test_sessions_are_listed_filtered_and_paged(tmp_path: Path) -> None:
         assert ids(await read(rpc, "/v1/sessions", cwd=str(tmp_path / "one"))) == [other]
         assert ids(await read(rpc, "/v1/sessions", ended="true")) == [made[0]]
         assert len(ids(await read(rpc, "/v1/sessions", ended="false"))) == 5
-        seen, cursor = [], ""
-        while cursor is not None:
-            page = await read(rpc, "/v1/sessions", limit=2, **({"cursor": cursor} if cursor else {}))
+        page = await read(rpc, "/v1/sessions", limit=2)
+        seen = ids(page)
+        while page["nextCursor"] is not None:
+            page = await read(rpc, "/v1/sessions", limit=2, cursor=page["nextCursor"])
             seen += ids(page)
-            cursor = page["nextCursor"]
         assert sorted(seen) == sorted([*made, other])
         for query in ({"limit": 0}, {"limit": "x"}, {"cursor": "garbage"}, {"ended": "perhaps"}):
             assert (await rpc.http.get("/v1/sessions", params=query)).status_code == 400
