@@ -59,11 +59,18 @@ async def _serve(
         [Path(root) for root in settings.fs_root], Path.cwd(), FileLimits(max_file_bytes=settings.max_file_bytes)
     )
     try:
-        catalog = Catalog(settings.agents)
+        catalog = Catalog(
+            settings.agents,
+            data_dir=settings.data_path,
+            registry_url=settings.acp_registry_url,
+            require_preinstall=settings.require_preinstall,
+            env=settings.environ,
+        )
         hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         config = _uvicorn_config(app, max_sockets=settings.max_sockets)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
+        hub.background(hub.watch_store())
         sweeper = asyncio.create_task(close_stalled(server.server_state))
         try:
             await server.serve(sockets=[listener])
