@@ -12,7 +12,7 @@ import pytest
 
 from sandbox_agent.version import __version__
 from support.rpc import RpcClient, connected, is_permission, open_client, option_of_kind
-from support.served import problem
+from support.served import empty_registry, problem
 from support.server import running_server
 
 BROKEN = f'[agents.broken]\ncommand = ["{sys.executable}", "-c", "import sys; sys.exit(\'no key\')"]\n'
@@ -203,7 +203,7 @@ async def test_a_session_of_two_agents_must_be_told_apart(tmp_path: Path) -> Non
 
 
 async def test_install_of_what_is_there_changes_nothing(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server, connected(server.url) as rpc:
+    async with running_server(tmp_path, env=empty_registry(tmp_path)) as server, connected(server.url) as rpc:
         plain = await rpc.http.post("/v1/agents/mock/install")
         assert plain.json()["already_installed"] is True
         with_body = await rpc.http.post("/v1/agents/mock/install", json={"reinstall": False})

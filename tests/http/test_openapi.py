@@ -18,7 +18,7 @@ from sandbox_agent.http import openapi
 from sandbox_agent.http.api.documents import pretty
 from sandbox_agent.http.routes import Door, Route
 from support.rpc import connected
-from support.served import BEARER, TOKEN, served
+from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server
 from support.surface import route_table
 
@@ -41,7 +41,7 @@ def test_the_copy_under_docs_is_the_document(document: dict[str, Any]) -> None:
 def test_the_served_document_is_the_one_of_the_table(http: httpx.Client, document: dict[str, Any]) -> None:
     answer = http.get("/v1/openapi.json")
     assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == document
+    assert answer.content == pretty(document)
 
 
 def test_every_route_is_described_but_the_pages(document: dict[str, Any]) -> None:
@@ -120,7 +120,8 @@ def test_schemathesis_finds_no_server_error_and_no_answer_that_is_not_described(
     assert command.exists() or shutil.which("schemathesis"), "schemathesis is not installed"
     root = tmp_path / "root"
     root.mkdir()
-    with served(tmp_path / "home", "--fs-root", str(root), "--token", TOKEN) as server:
+    flags = ["--fs-root", str(root), "--token", TOKEN]
+    with served(tmp_path / "home", *flags, env=empty_registry(tmp_path)) as server:
         ended = subprocess.run(
             [
                 str(command),
@@ -133,13 +134,15 @@ def test_schemathesis_finds_no_server_error_and_no_answer_that_is_not_described(
                 "--phases",
                 "examples,coverage,fuzzing",
                 "--max-examples",
-                "60",
+                "40",
                 "--seed",
                 "4",
                 "--request-timeout",
                 "20",
                 "--exclude-operation-id",
-                "readStream",
+                "readStream",  # never ends by itself
+                "--exclude-operation-id",
+                "installAgent",  # would install
                 "--no-color",
                 "--generation-database",
                 "none",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,14 @@ def served(home: Path, *flags: str, **more: Any) -> Iterator[Server]:
         loop.close()
 
 
+def empty_registry(home: Path) -> dict[str, str]:
+    """Settings for a server that finds no agent to install, and asks nobody else."""
+    home.mkdir(parents=True, exist_ok=True)
+    index = home / "registry.json"
+    index.write_text('{"version":"1.0.0","agents":[]}')
+    return {"SANDBOX_AGENT_ACP_REGISTRY_URL": index.as_uri()}
+
+
 def client(server: Server, **headers: str) -> httpx.Client:
     return httpx.Client(base_url=server.url, headers=headers, timeout=60, trust_env=False)
 
@@ -60,6 +68,3 @@ def problem(answer: httpx.Response) -> str:
     body = answer.json()
     assert body["status"] == answer.status_code
     return str(body["type"]).removeprefix("urn:sandbox-agent:error:")
-
-
-Served = Callable[..., Server]

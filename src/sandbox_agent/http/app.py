@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from sandbox_agent.errors import NotFound, Overloaded, SandboxAgentError, TooMany
 from sandbox_agent.http.answers import Answer, give, json_answer, problem_answer
@@ -39,28 +39,39 @@ class App:
     ) -> None:
         self.table = RouteTable(entries)
         self.telemetry = telemetry
+        self._exact = self.table.exact
         self._gate = gate
         self._limits = limits or AppLimits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return
-        telemetry = self.telemetry
-        place = self.table.find(scope)
+        telemetry, limits = self.telemetry, self._limits
+        place = self._exact.get(scope["path"]) or self.table.find(scope)
+        door = place.door if place is not None else None
         watch = StatusWatch(send)
-        is_stream = _is_stream(scope, place)
+        is_stream = door is not None and _is_stream(scope, door)
         telemetry.in_flight += 1
         telemetry.subscribers += is_stream
         try:
-            await self._answer(scope, receive, watch, place)
+            is_room = telemetry.in_flight <= limits.in_flight and telemetry.subscribers <= limits.subscribers
+            if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope):
+                await door.app(scope, receive, watch)  # the hot path, without a detour
+            else:
+                await self._answer(scope, receive, watch, place, is_stream=is_stream)
+        except SandboxAgentError as error:
+            await _tell(error, scope, watch, has_begun=bool(watch.status))
+        except ClientGone:
+            pass
         finally:
             telemetry.in_flight -= 1
             telemetry.subscribers -= is_stream
             template = place.template if place is not None else "other"
-            seconds = time.perf_counter() - watch.started
-            telemetry.note(scope, template, watch.status, seconds, is_stream=is_stream)
+            telemetry.note(scope, template, watch.status, perf_counter() - watch.started, is_stream=is_stream)
 
-    async def _answer(self, scope: Scope, receive: Receive, watch: StatusWatch, place: Place | None) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, watch: StatusWatch, place: Place | None, *, is_stream: bool
+    ) -> None:
         verdict = self._gate.judge(scope, place)
         send: Send = _adding(watch, verdict.headers) if verdict.headers else watch
         if verdict.answer is not None:
@@ -68,34 +79,39 @@ class App:
             await give(verdict.answer, scope, send)
             return
         try:
-            self._check_limits(scope, place)
+            self._check_limits(is_stream=is_stream)
             await self._route(scope, receive, send, place)
-        except ClientGone:
-            pass
         except SandboxAgentError as error:
-            if watch.status:  # too late to say it: the answer ends early, which the peer sees by its length
-                _log.warning("answer cut short path=%s problem=%s", scope["path"], error)
-                return
-            await give(problem_answer(error, instance=scope["path"]), scope, send)
+            await _tell(error, scope, send, has_begun=bool(watch.status))
 
     async def _route(self, scope: Scope, receive: Receive, send: Send, place: Place | None) -> None:
-        is_websocket = scope["type"] == "websocket"
         if place is not None and place.door is not None:
-            if place.door.serves_websocket if is_websocket else scope["method"] in place.door.methods:
+            if _serves(place.door, scope):
                 await place.door.app(scope, receive, send)
                 return
-        elif place is not None and not is_websocket and (route := place.route(scope["method"])) is not None:
+        elif place is not None and scope["type"] == "http" and (route := place.route(scope["method"])) is not None:
             await _serve(route, Exchange(scope, receive, send))
             return
         await give(_unserved(scope, place), scope, send)
 
-    def _check_limits(self, scope: Scope, place: Place | None) -> None:
+    def _check_limits(self, *, is_stream: bool) -> None:
         """Raises Overloaded, TooMany. Whoever asks is counted already."""
         telemetry, limits = self.telemetry, self._limits
         if telemetry.in_flight > limits.in_flight:
             raise Overloaded(f"{limits.in_flight} requests are under way already")
-        if telemetry.subscribers > limits.subscribers and _is_stream(scope, place):
+        if is_stream and telemetry.subscribers > limits.subscribers:
             raise TooMany(f"{limits.subscribers} streams are open already")
+
+
+def _serves(door: Door, scope: Scope) -> bool:
+    return door.serves_websocket if scope["type"] == "websocket" else scope["method"] in door.methods
+
+
+async def _tell(error: SandboxAgentError, scope: Scope, send: Send, *, has_begun: bool) -> None:
+    if has_begun:  # too late to say it: the answer ends early, which the peer sees by its length
+        _log.warning("answer cut short path=%s problem=%s", scope["path"], error)
+        return
+    await give(problem_answer(error, instance=scope["path"]), scope, send)
 
 
 async def _serve(route: Route, exchange: Exchange) -> None:
@@ -125,10 +141,8 @@ def _unserved(scope: Scope, place: Place | None) -> Answer:
     return Answer(405, refused.body, refused.content_type, ((b"allow", place.allow),))
 
 
-def _is_stream(scope: Scope, place: Place | None) -> bool:
-    if place is None or place.door is None:
-        return False
-    return bool(scope["type"] == "websocket" or scope["method"] in place.door.streams)
+def _is_stream(scope: Scope, door: Door) -> bool:
+    return scope["type"] == "websocket" or scope["method"] in door.streams
 
 
 def _adding(send: Send, headers: Headers) -> Send:

@@ -35,6 +35,22 @@ class Gate:
         self._hosts = hosts
         self._cors = cors
 
+    def admits(self, scope: Scope) -> bool:
+        """Whether it plainly may come in: one known Host, the right token, nothing of a browser. Else ask `judge`."""
+        host = authorization = None
+        for name, value in scope["headers"]:
+            if name in _WATCHED:
+                if name == b"host" and host is None:
+                    host = value
+                elif name == b"authorization" and authorization is None:
+                    authorization = value
+                else:
+                    return False
+        if host is None or not self._hosts.is_ours(host):
+            return False
+        credentials = self._credentials
+        return not credentials.is_needed or (authorization is not None and credentials.is_bearer(authorization))
+
     def judge(self, scope: Scope, place: Place | None) -> Verdict:
         """Let it in, or say what to answer instead."""
         seen: dict[bytes, list[bytes]] = {}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from sandbox_agent.agents import Catalog
+from sandbox_agent.agents import AgentListing, Artifact, Catalog
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import (
     AgentError,
@@ -18,13 +18,13 @@ from sandbox_agent.errors import (
     UnknownAgent,
     UnsupportedMediaType,
 )
-from sandbox_agent.http.api.inventory import AgentFacts, Installed, describe_agent, install_agent
 from sandbox_agent.http.exchange import Exchange
 from sandbox_agent.http.redaction import Redactor
 from sandbox_agent.http.routes import Operation
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.probe import Probe
 from sandbox_agent.hub.views import ServerStatus, capabilities, server_status, stderr_lines
+from sandbox_agent.version import __version__
 
 
 class ConfigQuery(msgspec.Struct, rename="camel"):
@@ -43,8 +43,10 @@ class InstallBody(msgspec.Struct, rename="camel"):
     agent_process_version: str | None = None
 
 
-class AgentInfo(AgentFacts, frozen=True, kw_only=True, rename="camel"):
-    """`models`, `modes` and `configOptions` are null unless asked for with `?config=true`."""
+class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
+    """`source` is where what is installed came from, `verified` whether its digest or registry was checked.
+
+    `models`, `modes` and `configOptions` are null unless asked for with `?config=true`."""
 
     capabilities: dict[str, Any]
     """From the agent's own `initialize`; empty until it has been started for the first time."""
@@ -53,6 +55,15 @@ class AgentInfo(AgentFacts, frozen=True, kw_only=True, rename="camel"):
     modes: list[dict[str, Any]] | None = None
     config_options: list[dict[str, Any]] | None = None
     config_error: str | None = None
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """In the spelling of the old API, which clients in use still read."""
+
+    already_installed: bool
+    artifacts: list[Artifact]
+    version: str | None = None
+    source: str
 
 
 class AgentList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,13 +82,16 @@ class AgentLogs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 _EXAMPLE: dict[str, Any] = {
     "id": "mock",
     "name": "Mock",
+    "support": "supported",
     "installed": True,
     "version": "1.0.0",
     "path": "/usr/bin/python3",
     "source": "builtin",
     "verified": True,
     "credentialsAvailable": True,
-    "instructions": "",
+    "instructions": "comes with the server",
+    "runtime": None,
+    "artifacts": [],
     "capabilities": {"loadSession": True},
     "serverStatus": {
         "status": "running",
@@ -118,7 +132,7 @@ INSTALL_AGENT = Operation(
     body=InstallBody,
     returns=Installed,
     errors=(InvalidParams, UnknownAgent, UnsupportedMediaType, TooLarge, AgentNotInstalled, InstallError, 507),
-    example={"already_installed": True, "artifacts": []},
+    example={"already_installed": True, "artifacts": [], "version": "1.0.0", "source": "builtin"},
     body_example={"reinstall": False},
 )
 READ_LOGS = Operation(
@@ -146,23 +160,28 @@ class AgentsApi:
 
     async def show(self, exchange: Exchange) -> AgentInfo:
         wanted = exchange.query(ConfigQuery)
-        return await self._info(self._known(exchange), asks_config=wanted.config)
+        return await self._info(AgentId(exchange.path("agent")), asks_config=wanted.config)
 
     async def install(self, exchange: Exchange) -> Installed:
         agent = AgentId(exchange.path("agent"))
         has_body = exchange.header(b"content-type") is not None or (exchange.header(b"content-length") or "0") != "0"
         wanted = await exchange.json(InstallBody) if has_body else InstallBody()
-        return await install_agent(
-            self._catalog,
+        result = await self._catalog.install(
             agent,
             reinstall=wanted.reinstall,
             agent_version=wanted.agent_version,
             agent_process_version=wanted.agent_process_version,
         )
+        return Installed(
+            already_installed=result.already_installed,
+            artifacts=list(result.artifacts),
+            version=result.version,
+            source=result.source,
+        )
 
     async def logs(self, exchange: Exchange) -> AgentLogs:
         wanted = exchange.query(LogsQuery)
-        agent = self._known(exchange)
+        agent = AgentId((await self._listing(AgentId(exchange.path("agent")))).id)
         lines, total = stderr_lines(self._hub, agent, wanted.tail)
         return AgentLogs(
             agent=agent,
@@ -171,23 +190,23 @@ class AgentsApi:
             total_lines=total,
         )
 
-    def _known(self, exchange: Exchange) -> AgentId:
-        agent = AgentId(exchange.path("agent"))
-        if agent not in self._catalog.ids():
-            raise UnknownAgent(agent, known=sorted(self._catalog.ids()))
-        return agent
+    async def _listing(self, agent: AgentId) -> AgentListing:
+        """Raises UnknownAgent."""
+        listing = await asyncio.to_thread(self._catalog.describe, agent)
+        is_builtin = listing.source == "builtin" and listing.version is None
+        return msgspec.structs.replace(listing, version=__version__) if is_builtin else listing
 
     async def _info(self, agent: AgentId, *, asks_config: bool) -> AgentInfo:
-        facts = await describe_agent(self._catalog, agent)
+        listing = await self._listing(agent)
         offered: dict[str, Any] = {}
-        if asks_config and facts.installed:
+        if asks_config and listing.installed:
             try:
                 offer = await self._probe.offer(agent)
                 offered = {"models": offer.models, "modes": offer.modes, "config_options": offer.config_options}
             except (AgentError, InstallError) as error:
                 offered = {"config_error": self._redactor.clean(error.detail)}
         return AgentInfo(
-            **msgspec.structs.asdict(facts),
+            **msgspec.structs.asdict(listing),
             **offered,
             capabilities=capabilities(self._hub, agent),
             server_status=self._clean(server_status(self._hub, agent)),
