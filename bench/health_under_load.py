@@ -92,8 +92,9 @@ async def counted(chunks: AsyncIterator[bytes]) -> None:
     """Return when every event has come. A mark may be cut in two by the end of a chunk."""
     mark, seen, tail = b"agent_message_chunk", 0, b""
     async for chunk in chunks:
-        seen += (tail + chunk).count(mark)
-        tail = chunk[1 - len(mark) :]
+        joined = tail + chunk
+        seen += joined.count(mark)
+        tail = joined[1 - len(mark) :]
         if seen >= EVENTS:
             return
 
