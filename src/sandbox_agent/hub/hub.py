@@ -8,14 +8,14 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames, setup
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, connection_stream
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.core.setup import translate
@@ -42,6 +42,8 @@ from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import SessionRecord, Store
 
 _log = logging.getLogger(__name__)
+
+C = TypeVar("C", bound=Connection)
 
 
 class AgentCatalog(Protocol):
@@ -119,7 +121,14 @@ class Hub:
             )
         return found
 
-    async def open_connection(self, agent_id: AgentId, params: dict[str, Any]) -> tuple[Connection, dict[str, Any]]:
+    async def open_connection(
+        self,
+        agent_id: AgentId,
+        params: dict[str, Any],
+        *,
+        kind: type[C] = Connection,  # type: ignore[assignment]
+        connection_id: ConnectionId | None = None,
+    ) -> tuple[C, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
@@ -128,14 +137,14 @@ class Hub:
             raise TooMany(f"{len(self.connections)} connections are open already")
         await self.catalog.ensure(agent_id)
         await self.agent(agent_id).ready()
-        connection_id = ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
+        connection_id = connection_id or new_connection_id()
         capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
-        connection = Connection(
+        connection = kind(
             connection_id,
             agent_id,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
-            Stream(self.store, connection_stream(connection_id), memory_limit=self._limits.window_bytes),
+            lambda own: Stream(self.store, own, memory_limit=self._limits.window_bytes),
             self.dispatch,
         )
         self.connections[connection_id] = connection
@@ -156,7 +165,8 @@ class Hub:
         connection.close("connection closed")
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
-        await self.store.drop(connection_stream(connection.id))
+        for stream in connection.streams:
+            await self.store.drop(stream.own)
 
     def describe_handshake(self, connection: Connection) -> dict[str, Any]:
         """The agent's own `initialize` result, with our part added."""
@@ -238,6 +248,9 @@ class Hub:
         agent.apply(agent.relay.served(effect.ask, member))
 
     def _agent_exited(self, agent: Agent, error: AgentExited, sessions: list[SessionId]) -> None:
+        for connection in self.connections.values():
+            if connection.agent == agent.id:
+                connection.agent_exited(error)
         if agent.can_revive:
             return
         for session in sessions:
@@ -427,6 +440,10 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, SandboxAgentError):
             _log.error("background work failed", exc_info=error)
+
+
+def new_connection_id() -> ConnectionId:
+    return ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
 
 
 async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None:
