@@ -4,6 +4,7 @@
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
     │   ├── InvalidParams            a field is missing or wrong
+    │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
     │   ├── RequestCancelled         its sender took it back
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
@@ -19,6 +20,7 @@
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
     │   ├── RangeNotSatisfiable
+    │   ├── UploadStalled            no byte of the body came for too long
     │   └── TooMany                  a limit on how many is reached: come back later
     │       └── SessionBusy          the session's prompt queue is full
     ├── AgentError                   the agent process broke it
@@ -28,6 +30,7 @@
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
     ├── InstallError                 an install did not happen; nothing was changed
+    ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
     └── ConfigError                  the settings are wrong; the server does not start
@@ -79,6 +82,10 @@ class InvalidParams(ClientError):
 class RequestCancelled(ClientError):
     code = -32800
     title = "Request cancelled"
+
+
+class BadArchive(InvalidParams):
+    title = "Archive refused"
 
 
 class MissingConnection(ClientError):
@@ -155,6 +162,12 @@ class RangeNotSatisfiable(ClientError):
     title = "Range not satisfiable"
 
 
+class UploadStalled(ClientError):
+    status = 408
+    title = "Upload stalled"
+    retryable = True
+
+
 class TooMany(ClientError):
     status = 429
     code = -32001
@@ -203,6 +216,12 @@ class AgentTimeout(AgentError):
 class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
+    retryable = True
+
+
+class InsufficientStorage(SandboxAgentError):
+    status = 507
+    title = "Storage is full"
     retryable = True
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from sandbox_agent.agents import Catalog
+from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.http.app import App
-from sandbox_agent.hub.agent import AgentLimits
-from sandbox_agent.hub.hub import Hub, HubLimits
+from sandbox_agent.hub.agent import AgentOptions
+from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import open_store
 
@@ -36,10 +37,15 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
 
 
 async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[str], None]) -> None:
-    store = open_store(settings.store, settings.data_path)
+    store = open_store(
+        settings.store,
+        settings.data_path,
+        retention_age=None if settings.retention_days is None else settings.retention_days * 86_400,
+        retention_bytes=settings.retention_bytes,
+    )
     await store.open()
     try:
-        hub = Hub(store, Catalog(settings.agents), environ=settings.environ, limits=_limits(settings))
+        hub = Hub(store, Catalog(settings.agents), environ=settings.environ, options=_options(settings))
         app = App(
             hub,
             token=settings.token,
@@ -98,9 +104,18 @@ def _uvicorn_config(app: App) -> uvicorn.Config:
     )
 
 
-def _limits(settings: Settings) -> HubLimits:
-    agent = AgentLimits(queued_prompts=settings.max_queued_prompts, line_bytes=settings.max_line_bytes)
-    return HubLimits(agent=agent, connections=settings.max_connections)
+def _options(settings: Settings) -> HubOptions:
+    agent = AgentOptions(
+        queued_prompts=settings.max_queued_prompts,
+        line_bytes=settings.max_line_bytes,
+        policy=parse_policy(settings.permission_mode, field="permission_mode"),
+    )
+    patience = settings.permission_timeout_ms
+    return HubOptions(
+        agent=agent,
+        connections=settings.max_connections,
+        unattended=None if patience is None else patience / 1000,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -32,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     acp_request_timeout_ms: int = 120_000
     acp_registry_url: str = DEFAULT_REGISTRY
     require_preinstall: bool = False
+    permission_mode: str = "ask"
+    permission_timeout_ms: int | None = None
+    retention_days: float | None = None
+    retention_bytes: int | None = None
     max_line_bytes: int = 64 << 20
     max_body_bytes: int = 64 << 20
     max_queued_prompts: int = 16

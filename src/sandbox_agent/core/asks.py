@@ -13,10 +13,12 @@ from typing import Literal
 import msgspec
 
 from sandbox_agent.core import frames
-from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve
+from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve, Unattended
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.methods import CANCEL_REQUEST, CLAIMED, ELICITATION, HOST_METHODS, PERMISSION, QUESTION
+from sandbox_agent.core.permission_policy import Answer as PolicyAnswer
+from sandbox_agent.core.permission_policy import timed_out
 from sandbox_agent.core.route import Ask, Client, Route
 from sandbox_agent.errors import AgentUnsupported
 
@@ -62,16 +64,20 @@ class Asks:
             ]
         if not able and (method not in _CANCELLED or (method == ELICITATION and route.attached)):
             return [self._send_unanswerable(ask)]
+        if method == PERMISSION and (settled := self._settled_by_policy(ask, route)):
+            return settled
         ask.asked.update(able)
         self._remember(ask, route)
-        return [Publish(route.session, [ask.line], tuple(able))]
+        effects: list[Effect] = [Publish(route.session, [ask.line], tuple(able))]
+        return effects if able else [*effects, Unattended(ask.id)]
 
     def reassign(self, route: Route) -> list[Effect]:
         """A client has left: what only it was asked to do goes to another, or to the host."""
         effects: list[Effect] = []
         for ask in route.asks.values():
-            if ask.method in HOST_METHODS and not ask.asked and not ask.is_served:
-                effects += self._assign(ask, route)
+            if ask.asked or ask.is_served:
+                continue
+            effects += self._assign(ask, route) if ask.method in HOST_METHODS else [Unattended(ask.id)]
         return effects
 
     def answer(
@@ -151,6 +157,35 @@ class Asks:
             self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
             effects += _withdrawals(ask)
         return effects
+
+    def expire(self, ask_id: int, routes: dict[SessionId, Route]) -> list[Effect]:
+        """Nobody has come to answer in time: permissions are rejected, other questions are cancelled."""
+        ask = self._open.get(ask_id)
+        if ask is None or ask.asked or ask.is_served or ask.method not in _CANCELLED:
+            return []
+        value = _CANCELLED[ask.method]
+        if ask.method == PERMISSION:
+            params = msgspec.json.decode(frames.params_of(ask.line))
+            value = timed_out(params).result
+        return self.settle(ask, frames.result(b"%d" % ask.id, value), "server", routes)
+
+    def _settled_by_policy(self, ask: Ask, route: Route) -> list[Effect]:
+        """The request and the answer that the session's policy gives, both for the record; nothing if it asks."""
+        try:
+            params = msgspec.json.decode(frames.params_of(ask.line))
+        except msgspec.MsgspecError:
+            return []
+        call = params.get("toolCall") if isinstance(params, dict) else None
+        call_id = call.get("toolCallId") if isinstance(call, dict) else None
+        decision = route.policy.decide(params, known_kind=route.tool_kinds.get(str(call_id)))
+        if not isinstance(decision, PolicyAnswer):
+            return []
+        line = frames.result(b"%d" % ask.id, decision.result)
+        return [
+            Record(route.session, ask.line, "agent"),
+            Record(route.session, line, "server"),
+            Send(frames.with_id(line, ask.agent_key)),
+        ]
 
     def _assign(self, ask: Ask, route: Route | None) -> list[Effect]:
         params = frames.params_of(ask.line)

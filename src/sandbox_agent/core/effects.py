@@ -98,6 +98,13 @@ class Serve:
 
 
 @dataclass(frozen=True, slots=True)
+class Unattended:
+    """A question waits and nobody is there to answer it: the hub may call `expire` after a while."""
+
+    ask: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unparsed:
     """A line from the agent that is no JSON-RPC message."""
 
@@ -113,4 +120,18 @@ class Noted:
     message: str
 
 
-Effect = Send | Publish | Record | Deliver | Broadcast | Reply | Resolve | Observed | Wake | Serve | Unparsed | Noted
+Effect = (
+    Send
+    | Publish
+    | Record
+    | Deliver
+    | Broadcast
+    | Reply
+    | Resolve
+    | Observed
+    | Wake
+    | Serve
+    | Unattended
+    | Unparsed
+    | Noted
+)

@@ -17,6 +17,8 @@ META = "sandboxagent.dev"
 
 class Update(msgspec.Struct, gc=False):
     kind: str | None = msgspec.field(name="sessionUpdate", default=None)
+    tool_call: str | None = msgspec.field(name="toolCallId", default=None)
+    tool_kind: str | None = msgspec.field(name="kind", default=None)
 
 
 class Scope(msgspec.Struct, gc=False):

@@ -74,8 +74,10 @@ class PermissionPolicy(msgspec.Struct, frozen=True):
         return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True)
 
 
+ASK = PermissionPolicy()
+
 NAMED_POLICIES: Mapping[str, PermissionPolicy] = {
-    "ask": PermissionPolicy("ask"),
+    "ask": ASK,
     "allow": PermissionPolicy("allow"),
     "reject": PermissionPolicy("reject"),
     "default": PermissionPolicy("ask"),
@@ -143,6 +145,11 @@ def answer_reply(params: Any, reply: Reply) -> Answer:
 
 def cancelled(reason: str) -> Answer:
     return Answer({"outcome": "cancelled"}, reason)
+
+
+def timed_out(params: Any) -> Answer:
+    """The answer when nobody was there to give one."""
+    return _answer(as_object(params), ("reject",), "nobody answered in time", is_automatic=True)
 
 
 def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str, *, is_automatic: bool) -> Answer:

@@ -33,11 +33,12 @@ from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
+from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
 
 CREATING = frozenset({"session/new", "session/fork"})
-OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update", "tool_call"})
+OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update"})
 _EARLY_LIMIT = 10_000
 
 
@@ -56,12 +57,13 @@ class _PromptParams(msgspec.Struct):
 class Relay:
     """Everything that is under way between one agent process and its clients."""
 
-    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int = 16) -> None:
+    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int = 16, policy: PermissionPolicy = ASK) -> None:
         self.routes: dict[SessionId, Route] = {}
         self.asks = Asks(ask_ids)
         self._calls: dict[int, Call] = {}
         self._call_ids = count(1)
         self._queue_limit = queue_limit
+        self._policy = policy
         self._creating = 0
         self._early: dict[SessionId, list[bytes]] = {}
 
@@ -142,7 +144,7 @@ class Relay:
 
     def open_route(self, session: SessionId, *, is_live: bool) -> Route:
         """The route of a session that is known from elsewhere: the store, or a load that is being tried."""
-        return self.routes.setdefault(session, Route(session, is_live=is_live))
+        return self.routes.setdefault(session, Route(session, is_live=is_live, policy=self._policy))
 
     def attach(self, client: Client, session: SessionId) -> list[Effect]:
         route = self.routes[session]
@@ -223,13 +225,19 @@ class Relay:
                         running, run = route, []
                         effects.append(Publish(route.session, run, route.connections))
                     run.append(line if b"\r" not in line else frames.one_line(line))
-                    if scope.update is not None and scope.update.kind in OBSERVED:
-                        effects.append(Observed(route.session, scope.update.kind, line))
-                        running = None
+                    if scope.update is not None:
+                        if scope.update.kind in OBSERVED:
+                            effects.append(Observed(route.session, scope.update.kind, line))
+                            running = None
+                        elif scope.update.tool_kind is not None and scope.update.tool_call is not None:
+                            route.tool_kinds[scope.update.tool_call] = scope.update.tool_kind
                     continue
             running = None
             effects += self._from_agent_other(frame, frames.one_line(line))
         return effects
+
+    def expire(self, ask: int) -> list[Effect]:
+        return self.asks.expire(ask, self.routes)
 
     def served(self, ask: int, member: bytes) -> list[Effect]:
         return self.asks.served(ask, member, self.routes)
@@ -297,7 +305,7 @@ class Relay:
         if session is None:
             self._drop_early()
             return [*effects, Resolve(call.id, raw)]
-        self.routes[session] = Route(session)
+        self.routes[session] = Route(session, policy=self._policy)
         effects += [Record(session, call.line, "client"), Record(session, raw, "agent")]
         if early := self._early.pop(session, None):
             effects.append(Publish(session, early, ()))
@@ -310,6 +318,7 @@ class Relay:
 
     def _start_turn(self, route: Route, call: Call) -> list[Effect]:
         route.turn = call
+        route.tool_kinds.clear()
         effects: list[Effect] = [*self._send(call), Record(route.session, call.line, "client")]
         others = [c for c in route.connections if c != call.connection]
         if others:

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sandbox_agent.core.ids import ConnectionId, SessionId
+from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,9 @@ class Route:
     is_waking: bool = False
     is_muted: bool = False
     """The agent is replaying what we have already: neither recorded nor delivered."""
+    policy: PermissionPolicy = ASK
+    tool_kinds: dict[str, str] = field(default_factory=dict)
+    """The kind of each tool call of the turn: some agents name only the call when they ask for permission."""
     connections: tuple[ConnectionId, ...] = ()
     """The keys of `attached`, kept as a tuple for the hot path."""
 

@@ -16,6 +16,7 @@ from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lifecycle import Change, Lifecycle, State
 from sandbox_agent.core.lines import DEFAULT_LINE_CAP
+from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.route import Client
 from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
@@ -56,10 +57,12 @@ class Initialized(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLimits:
+class AgentOptions:
     start_timeout: float = 60.0
     stop_grace: float = 1.0
     queued_prompts: int = 16
+    policy: PermissionPolicy = ASK
+    """Who answers permissions in sessions that do not say."""
     line_bytes: int = DEFAULT_LINE_CAP
 
 
@@ -77,10 +80,11 @@ class Agent:
         find_spec: Callable[[AgentId], Awaitable[LaunchSpec]],
         environ: Mapping[str, str],
         ask_ids: Iterator[int],
-        limits: AgentLimits,
+        options: AgentOptions,
     ) -> None:
         self.id = agent_id
-        self.relay = Relay(ask_ids, queue_limit=limits.queued_prompts)
+        self.relay = Relay(ask_ids, queue_limit=options.queued_prompts, policy=options.policy)
+        self.default_policy = options.policy
         self.lifecycle = Lifecycle()
         self.initialized: Initialized | None = None
         self.handshake: bytes = b"{}"
@@ -91,7 +95,7 @@ class Agent:
         self._on_exit = on_exit
         self._find_spec = find_spec
         self._environ = environ
-        self._limits = limits
+        self._options = options
         self._starting: asyncio.Task[None] | None = None
         self._failed_at = 0.0
         self._own_calls: dict[int, asyncio.Future[bytes]] = {}
@@ -170,7 +174,7 @@ class Agent:
         if self.process is not None:
             if self.lifecycle.state in {State.STARTING, State.RUNNING}:
                 self.lifecycle.apply(Change.STOP)
-            await self.process.stop(grace=self._limits.stop_grace)
+            await self.process.stop(grace=self._options.stop_grace)
 
     async def _start(self) -> None:
         if self._is_stopping:
@@ -182,7 +186,7 @@ class Agent:
         env = agent_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
         try:
             self.process = await AgentProcess.start(
-                spec, env, on_lines=self._lines_came, on_exit=self._exited, line_cap=self._limits.line_bytes
+                spec, env, on_lines=self._lines_came, on_exit=self._exited, line_cap=self._options.line_bytes
             )
         except AgentStartFailed as error:
             self._start_failed(str(error))
@@ -198,14 +202,14 @@ class Agent:
             "clientCapabilities": CLIENT_CAPABILITIES,
         }
         try:
-            result = await self.request("initialize", params, timeout=self._limits.start_timeout)
+            result = await self.request("initialize", params, timeout=self._options.start_timeout)
             self.handshake = frames.to_json(result)
             self.initialized = msgspec.convert(result, Initialized)
             self._can_revive = self.initialized.can("resume") or self.initialized.can("load")
         except (RemoteError, AgentTimeout, msgspec.ValidationError) as error:
             detail = f"agent {self.id!r} refused the handshake: {error}"
             self.last_error = detail
-            await process.stop(grace=self._limits.stop_grace)
+            await process.stop(grace=self._options.stop_grace)
             raise AgentStartFailed(detail, stderr=process.stderr.summary()) from None
         except AgentExited as error:
             detail = f"agent {self.id!r} ended during its handshake: {error}"

@@ -13,6 +13,7 @@ from sandbox_agent.core.replay import Replayer
 from sandbox_agent.errors import AgentUnsupported, InvalidParams, SandboxAgentError, SessionEnded, UnknownSession
 from sandbox_agent.hub.agent import Agent
 from sandbox_agent.hub.connection import Connection
+from sandbox_agent.hub.creation import kept_policy
 from sandbox_agent.hub.request import Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.store.base import Entry, SessionRecord, Store
@@ -95,6 +96,7 @@ class Attachment:
                     f"agent {key.agent!r} can neither resume nor load sessions: {key.session!r} can be read only",
                     sessionId=key.session,
                 )
+            route.policy = kept_policy(record.permission_mode, agent.default_policy)
             route.is_muted = True
             method = "session/resume" if initialized.can("resume") else "session/load"
             params = {"sessionId": key.session, "cwd": record.cwd or "/", "mcpServers": record.mcp_servers}
@@ -201,9 +203,9 @@ def _deliver(connection: Connection, session: SessionId, lines: list[bytes]) -> 
 
 
 def _updates_of(entry: Entry) -> list[bytes]:
-    """What the agent told about a session, but not its answers and questions."""
+    """What was told about a session, but not questions and answers."""
     frame = frames.parse(entry.envelope)
-    is_told = entry.source == "agent" and not frame.is_answer and not frame.is_request
+    is_told = entry.source != "client" and not frame.is_answer and not frame.is_request
     return [entry.envelope] if is_told else []
 
 

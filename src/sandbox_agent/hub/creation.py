@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.core import setup
+from sandbox_agent.core import frames, setup
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionId
 from sandbox_agent.core.mcp_servers import convert_mcp_servers
+from sandbox_agent.core.permission_policy import NAMED_POLICIES, PermissionPolicy, parse_policy
 from sandbox_agent.errors import InvalidParams, SandboxAgentError
 from sandbox_agent.hub.agent import Agent
 from sandbox_agent.hub.request import Request
@@ -55,6 +56,14 @@ def agent_params(request: Request, wishes: Wishes, environ: Mapping[str, str]) -
     return params
 
 
+def policy_of(wishes: Wishes, default: PermissionPolicy) -> PermissionPolicy:
+    """The session's permission policy. A name that is none of ours may be a mode of the agent: see `apply_choices`."""
+    wanted = wishes.permission_mode
+    if wanted is None or (isinstance(wanted, str) and wanted not in NAMED_POLICIES):
+        return default
+    return parse_policy(wanted)
+
+
 def new_record(agent: Agent, params: dict[str, Any], wishes: Wishes, result: dict[str, Any]) -> SessionRecord:
     extra = {"agentVersionRequested": wishes.agent_version_requested} if wishes.agent_version_requested else {}
     return SessionRecord(
@@ -65,17 +74,34 @@ def new_record(agent: Agent, params: dict[str, Any], wishes: Wishes, result: dic
         title=wishes.title,
         mcp_servers=params.get("mcpServers") or [],
         skills=wishes.skills,
+        permission_mode=_mode_text(wishes.permission_mode),
         metadata={**wishes.metadata, **extra},
         setup=setup.from_answer(result),
     )
 
 
+def _mode_text(mode: Any) -> str | None:
+    """As it is kept in the record: a name, or the rules as JSON."""
+    return mode if mode is None or isinstance(mode, str) else frames.to_json(mode).decode()
+
+
+def kept_policy(mode: str | None, default: PermissionPolicy) -> PermissionPolicy:
+    """The policy of a session that is taken up again."""
+    if mode is None:
+        return default
+    if mode.startswith("{"):
+        return parse_policy(msgspec.json.decode(mode))
+    return NAMED_POLICIES.get(mode, default)
+
+
 async def apply_choices(agent: Agent, record: SessionRecord, wishes: Wishes) -> dict[str, Any]:
     """Set model and mode as wished; says for each whether it was applied, and why not."""
     outcome: dict[str, Any] = {}
+    mode = wishes.permission_mode if isinstance(wishes.permission_mode, str) else None
     wanted: list[tuple[str, setup.Category, str | None]] = [
         ("model", "model", wishes.model),
         ("agentMode", "mode", wishes.agent_mode),
+        ("permissionMode", "mode", mode if mode not in NAMED_POLICIES else None),
     ]
     for name, category, value in wanted:
         if value is None:

@@ -24,6 +24,7 @@ class Watcher(Protocol):
     def prompt_answered(self, agent: AgentId, effect: fx.Reply) -> None: ...
     def wake(self, key: SessionKey) -> None: ...
     def serve(self, agent: AgentId, effect: fx.Serve) -> None: ...
+    def unattended(self, agent: AgentId, ask: int) -> None: ...
 
 
 class Delivery:
@@ -59,6 +60,7 @@ class Delivery:
             fx.Observed: self._observed,
             fx.Wake: self._wake,
             fx.Serve: self._serve,
+            fx.Unattended: self._unattended,
             fx.Unparsed: self._unparsed,
             fx.Noted: self._noted,
         }
@@ -111,6 +113,9 @@ class Delivery:
 
     def _serve(self, effect: fx.Serve) -> None:
         self._watcher.serve(self._agent, effect)
+
+    def _unattended(self, effect: fx.Unattended) -> None:
+        self._watcher.unattended(self._agent, effect.ask)
 
     def _unparsed(self, effect: fx.Unparsed) -> None:
         _log.warning("unparsed line agent=%s error=%s sha256=%s", self._agent, effect.error, effect.raw_hash)

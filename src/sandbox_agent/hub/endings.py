@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.ids import SessionId
 from sandbox_agent.errors import AgentExited, SandboxAgentError
 from sandbox_agent.hub.agent import Agent
 from sandbox_agent.hub.sessions import Sessions
@@ -13,6 +14,7 @@ from sandbox_agent.store.base import SessionRecord
 
 STARTED = "_sandboxagent/session/started"
 ENDED = "_sandboxagent/session/ended"
+ERROR = "_sandboxagent/error"
 _FINISH_TIMEOUT = 10.0
 
 
@@ -20,6 +22,17 @@ def started(agent: Agent, record: SessionRecord) -> None:
     """Record that the session began. Nobody is attached yet who could be told."""
     params = {"sessionId": record.session_id, "agent": agent.id, "alias": record.alias, "cwd": record.cwd}
     agent.apply(agent.relay.publish(record.session_id, frames.notification(STARTED, params)))
+
+
+def interrupted(agent: Agent, session: SessionId, error: AgentExited) -> None:
+    """Tell who watches that the process died; the next prompt brings the session back."""
+    params = {
+        "sessionId": session,
+        "code": error.kind,
+        "message": f"{error.detail}; the session comes back with the next prompt",
+        "details": error.data,
+    }
+    agent.apply(agent.relay.publish(session, frames.notification(ERROR, params)))
 
 
 def crashed(error: AgentExited) -> dict[str, Any]:

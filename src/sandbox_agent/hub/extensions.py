@@ -9,7 +9,8 @@ from sandbox_agent.core import setup
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import AgentUnsupported, InvalidParams
 from sandbox_agent.hub import endings
-from sandbox_agent.hub.listing import session_info
+from sandbox_agent.hub.history import EventsWanted, legacy_events, raw_events
+from sandbox_agent.hub.listing import listed, session_info
 from sandbox_agent.hub.request import Request
 from sandbox_agent.store.base import SessionRecord
 
@@ -27,7 +28,9 @@ class Extensions:
             "_sandboxagent/session/list_models": self._list_models,
             "_sandboxagent/session/set_metadata": self._set_metadata,
             "_sandboxagent/session/terminate": self._terminate,
+            "_sandboxagent/session/events": self._events,
             "_sandboxagent/session/get": self._get,
+            "_sandboxagent/session/list": self._list,
         }
 
     @property
@@ -83,3 +86,13 @@ class Extensions:
 
     async def _get(self, request: Request) -> dict[str, Any]:
         return session_info(await self._session(request))
+
+    async def _list(self, request: Request) -> dict[str, Any]:
+        return await listed(self._hub.sessions, request)
+
+    async def _events(self, request: Request) -> dict[str, Any]:
+        wanted = request.read(EventsWanted)
+        record = await self._session(request)
+        if wanted.format == "legacy":
+            return await legacy_events(self._hub.store, record, wanted)
+        return await raw_events(self._hub.store, record, wanted)

@@ -29,7 +29,7 @@ from sandbox_agent.errors import (
     UnknownConnection,
 )
 from sandbox_agent.hub import creation, endings
-from sandbox_agent.hub.agent import Agent, AgentLimits
+from sandbox_agent.hub.agent import Agent, AgentOptions
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.extensions import Extensions
@@ -52,10 +52,12 @@ class AgentCatalog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HubLimits:
-    agent: AgentLimits = field(default_factory=AgentLimits)
+class HubOptions:
+    agent: AgentOptions = field(default_factory=AgentOptions)
     window_bytes: int = 4 << 20
     connections: int = 10_000
+    unattended: float | None = None
+    """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
 
 
 class _TurnId(msgspec.Struct, rename="camel"):
@@ -74,7 +76,7 @@ class Hub:
     """Opens and closes connections, and decides for each request who answers it."""
 
     def __init__(
-        self, store: Store, catalog: AgentCatalog, *, environ: Mapping[str, str], limits: HubLimits | None = None
+        self, store: Store, catalog: AgentCatalog, *, environ: Mapping[str, str], options: HubOptions | None = None
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -82,7 +84,7 @@ class Hub:
         self.agents: dict[AgentId, Agent] = {}
         self.connections: dict[ConnectionId, Connection] = {}
         self._environ = environ
-        self._limits = limits or HubLimits()
+        self._options = options or HubOptions()
         self._ask_ids = count(1)
         self._host = Host(environ)
         self._turns = Turns(store)
@@ -117,7 +119,7 @@ class Hub:
                 find_spec=self.catalog.ensure,
                 environ=self._environ,
                 ask_ids=self._ask_ids,
-                limits=self._limits.agent,
+                options=self._options.agent,
             )
         return found
 
@@ -133,7 +135,7 @@ class Hub:
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
         self._refuse_when_closing()
-        if len(self.connections) >= self._limits.connections:
+        if len(self.connections) >= self._options.connections:
             raise TooMany(f"{len(self.connections)} connections are open already")
         await self.catalog.ensure(agent_id)
         await self.agent(agent_id).ready()
@@ -144,7 +146,7 @@ class Hub:
             agent_id,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
-            lambda own: Stream(self.store, own, memory_limit=self._limits.window_bytes),
+            lambda own: Stream(self.store, own, memory_limit=self._options.window_bytes),
             self.dispatch,
         )
         self.connections[connection_id] = connection
@@ -235,6 +237,13 @@ class Hub:
     def wake(self, key: SessionKey) -> None:
         self._background(self._attachment.wake(key))
 
+    def unattended(self, agent: AgentId, ask: int) -> None:
+        if self._options.unattended is not None:
+            asked = self.agent(agent)
+            asyncio.get_running_loop().call_later(
+                self._options.unattended, lambda: asked.apply(asked.relay.expire(ask))
+            )
+
     def serve(self, agent: AgentId, effect: fx.Serve) -> None:
         self._background(self._serve(self.agent(agent), effect))
 
@@ -251,11 +260,11 @@ class Hub:
         for connection in self.connections.values():
             if connection.agent == agent.id:
                 connection.agent_exited(error)
-        if agent.can_revive:
-            return
         for session in sessions:
             record = self.sessions.held(SessionKey(agent.id, session))
-            if record is not None:
+            if agent.can_revive:
+                endings.interrupted(agent, session, error)
+            elif record is not None:
                 endings.end(agent, self.sessions, record, endings.crashed(error))
 
     def _initialize_again(self, request: Request) -> None:
@@ -347,7 +356,9 @@ class Hub:
         if wishes.requested_session_id is not None:
             await self.sessions.claim_alias(wishes.requested_session_id)
         params = creation.agent_params(request, wishes, self._environ)
+        policy = creation.policy_of(wishes, agent.default_policy)
         result = await agent.request("session/new", params, on_behalf=request.behalf, timeout=None)
+        agent.relay.routes[SessionId(result["sessionId"])].policy = policy
         record = self.sessions.add(creation.new_record(agent, params, wishes, result))
         outcome = await creation.apply_choices(agent, record, wishes)
         self.sessions.save(record)

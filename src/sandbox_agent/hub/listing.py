@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,23 +13,29 @@ from sandbox_agent.hub.request import Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
-_PAGE = 100
-
 
 class _Wanted(msgspec.Struct):
     cwd: str | None = None
     cursor: str | None = None
+    agent: str | None = None
+    ended: bool | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
 
 async def list_sessions(sessions: Sessions, request: Request) -> None:
+    request.answer(await listed(sessions, request))
+
+
+async def listed(sessions: Sessions, request: Request) -> dict[str, Any]:
+    """One page. An agent may be named in our `_meta`, or beside `cwd` where the method is ours."""
     wanted = request.read(_Wanted)
-    agent = request.meta().get("agent")
-    matching = SessionFilter(cwd=wanted.cwd, agent=AgentId(agent) if isinstance(agent, str) else None)
-    page = await sessions.page(matching, cursor=wanted.cursor, limit=_PAGE)
+    agent = wanted.agent or request.meta().get("agent")
+    matching = SessionFilter(
+        cwd=wanted.cwd, agent=AgentId(agent) if isinstance(agent, str) else None, is_ended=wanted.ended
+    )
+    page = await sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
     answer: dict[str, Any] = {"sessions": [session_info(record) for record in page.sessions]}
-    if page.next_cursor is not None:
-        answer["nextCursor"] = page.next_cursor
-    request.answer(answer)
+    return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
 
 
 def session_info(record: SessionRecord) -> dict[str, Any]:

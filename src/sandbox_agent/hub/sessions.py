@@ -86,7 +86,7 @@ class Sessions:
     def observe(self, key: SessionKey, kind: str, line: bytes) -> None:
         """Learn from an update: title, mode, config options."""
         record = self._held.get(key)
-        if record is None or kind == "tool_call":
+        if record is None:
             return
         update = msgspec.json.decode(frames.params_of(line), type=_Update).update
         if kind == "session_info_update":

@@ -160,7 +160,7 @@ class Agent:
             else:
                 self._conversations.cancel(request.session_id)
 
-    def _initialize(self, params: params.Initialize, request: Request) -> Any:  # noqa: ARG002
+    def _initialize(self, params: params.Initialize, request: Request) -> Any:
         if self._quirks.fail_initialize:
             raise RpcError(INTERNAL_ERROR, "initialize was refused (--fail-initialize)")
         if self._quirks.slow_initialize is None:

@@ -69,19 +69,19 @@ class Conversations:
         session.touch()
         return self._introduce(session, request)
 
-    async def close(self, asked: params.OneSession, request: Request) -> Any:  # noqa: ARG002
+    async def close(self, asked: params.OneSession, request: Request) -> Any:
         self._require_open(asked.session_id)
         await self._end_turn(asked.session_id)
         self._open.pop(asked.session_id, None)
         return {}
 
-    async def delete(self, asked: params.OneSession, request: Request) -> Any:  # noqa: ARG002
+    async def delete(self, asked: params.OneSession, request: Request) -> Any:
         await self._end_turn(asked.session_id)
         self._open.pop(asked.session_id, None)
         self._state.delete(asked.session_id)
         return {}
 
-    def list_page(self, asked: params.ListSessions, request: Request) -> Any:  # noqa: ARG002
+    def list_page(self, asked: params.ListSessions, request: Request) -> Any:
         try:
             sessions, cursor = self._state.page(asked.cwd, asked.cursor)
         except ValueError as error:
@@ -111,15 +111,15 @@ class Conversations:
         for _, task in self._turns.values():
             task.cancel()
 
-    def set_mode(self, asked: params.SetMode, request: Request) -> Any:  # noqa: ARG002
+    def set_mode(self, asked: params.SetMode, request: Request) -> Any:
         self._choose(asked.session_id, "mode", asked.mode_id, field="modeId")
         return {}
 
-    def set_model(self, asked: params.SetModel, request: Request) -> Any:  # noqa: ARG002
+    def set_model(self, asked: params.SetModel, request: Request) -> Any:
         self._choose(asked.session_id, "model", asked.model_id, field="modelId")
         return {}
 
-    def set_config_option(self, asked: params.SetConfigOption, request: Request) -> Any:  # noqa: ARG002
+    def set_config_option(self, asked: params.SetConfigOption, request: Request) -> Any:
         session = self._require_open(asked.session_id)
         if asked.config_id not in CONFIG:
             raise invalid("configId", f"unknown option {asked.config_id!r}; known: {', '.join(CONFIG)}")

@@ -56,7 +56,7 @@ class Stdin(asyncio.Protocol):
             if line is None or line.strip():
                 self._on_line(line)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         self._on_end()
 
     async def open(self, fd: int) -> None:
@@ -136,7 +136,7 @@ class Stdout(asyncio.BaseProtocol):
     def resume_writing(self) -> None:
         self._has_room.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         self._closed.set()
         self._has_room.set()
         self._on_lost()

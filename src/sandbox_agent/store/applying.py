@@ -111,7 +111,7 @@ def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
 def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]) -> None:
     connection.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (stream,))
     stream_id, last = connection.execute("SELECT id, last FROM streams WHERE name = ?", (stream,)).fetchone()
-    appends = _close_hole(appends, last)
+    appends = _close_holes(appends, last)
     if not appends:
         return
     connection.executemany(
@@ -121,17 +121,20 @@ def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKe
     connection.execute("UPDATE streams SET last = ? WHERE id = ?", (appends[-1].last, stream_id))
 
 
-def _close_hole(appends: list[Append], last: int) -> list[Append]:
+def _close_holes(appends: list[Append], last: int) -> list[Append]:
     """Put a notice where a crash in hard times has taken lines that were in memory only."""
-    begin = appends[0]
-    if begin.first <= last:
-        _log.error("entries %d to %d of %s exist already: the new ones are lost", begin.first, last, begin.stream)
-        return [append for append in appends if append.first > last]
-    if begin.first == last + 1:
-        return appends
-    body = encode_loss(begin.time, last + 1, begin.first - 1, "the server died before it could write them")
-    hole = Append(begin.number, begin.stream, last + 1, begin.first - 1, begin.time, body, is_loss=True)
-    return [hole, *appends]
+    closed: list[Append] = []
+    for append in appends:
+        if append.first <= last:
+            _log.error("%s has entry %d already: a second one is lost", append.stream, append.first)
+            continue
+        if append.first > last + 1:
+            first, until = last + 1, append.first - 1
+            body = encode_loss(append.time, first, until, "the server died before it could write them")
+            closed.append(Append(append.number, append.stream, first, until, append.time, body, is_loss=True))
+        closed.append(append)
+        last = append.last
+    return closed
 
 
 def _put_session(connection: sqlite3.Connection, operation: PutSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from sandbox_agent.store.writer import Pace, Retention, Writer
 CLOSE_SECONDS = 3.0
 _ROOM_SECONDS = 1.0
 _REPLAY_OPERATIONS = 1000
+_log = logging.getLogger("sandbox_agent.store")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -70,7 +72,10 @@ class Database:
             return
         self._is_open = False
         self._readers.shutdown(wait=True, cancel_futures=True)
-        if self._writer.stop(CLOSE_SECONDS):
+        is_stopped = self._writer.stop(CLOSE_SECONDS)
+        if self.pending:
+            _log.error("closed with %d operations in the journal at best (%s)", len(self.pending), self.path)
+        if is_stopped:
             self._close_files()
 
     def next_number(self) -> int:

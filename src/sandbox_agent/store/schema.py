@@ -102,7 +102,7 @@ def _check_version(connection: sqlite3.Connection, path: Path, newest: int) -> N
         )
     if version > newest:
         raise StoreError(
-            f"the history database {path} has version {version}, this program knows versions to {newest} only; "
+            f"the history database {path} has version {version}, but this program knows {newest} at most; "
             "it was left as it is: use the newer program, or name another file for the store"
         )
 

@@ -59,6 +59,8 @@ class SqliteStore:
 
     async def open(self) -> None:
         await asyncio.to_thread(self._database.open)
+        self._streams.clear()
+        self._updated.clear()
         self._moves = MoveLog(str(self._database.epoch))
 
     async def close(self) -> None:
@@ -88,7 +90,7 @@ class SqliteStore:
         while True:
             state = self._state(stream)
             page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
-            if page.after >= state.last or page.is_full:
+            if page.after >= state.last or limit <= 0:
                 return []
             # Taken before we ask the database: what has left the tail by then is in there.
             tail = self._database.pending.tail(stream, page.after)

@@ -18,6 +18,7 @@ from sandbox_agent.store.applying import (
     remove_aged,
     remove_oldest,
 )
+from sandbox_agent.store.batches import ROW_BYTES
 from sandbox_agent.store.condition import Condition
 from sandbox_agent.store.journal import Journal
 from sandbox_agent.store.operations import DeleteSession, Drop
@@ -122,7 +123,7 @@ class Writer:
             if not self._closing.is_set():
                 self._hurry.clear()
         self._wake.clear()
-        if self._pending:
+        if self._pending or self._condition.has_problem("database"):
             self._guard(self._commit)
         if self._condition.has_problem("journal"):
             self._probe_journal()
@@ -142,12 +143,14 @@ class Writer:
         self._retry = min(self._retry * 2, self._pace.longest_retry)
 
     def _commit(self) -> None:
+        """Take in what is pending; if nothing is, find out whether the database can be written to."""
         operations = self._pending.take(self._pace.transaction_bytes)
         self._check_file()
         with self._transaction():
             apply_operations(self._connection, self._epoch, operations)
         self._pending.settle()
-        self._journal.release(operations[-1].number)
+        if operations:
+            self._journal.release(operations[-1].number)
         self._has_dropped |= any(isinstance(operation, Drop | DeleteSession) for operation in operations)
         self._retry = _FIRST_RETRY
         self._made_room.set()
@@ -178,14 +181,18 @@ class Writer:
         self._give_pages_back()
 
     def _retain(self) -> None:
+        """Remove what is too old or too much, in small steps; new work interrupts until the next time."""
         age, size = self._retention.age, self._retention.bytes
-        while age is not None and not self._closing.is_set():
+        while age is not None and not self._hurry.is_set():
             with self._transaction():
                 if not remove_aged(self._connection, self._clock() - age, _PURGE_ROWS):
                     break
-        while size is not None and self._used_bytes() > size and not self._closing.is_set():
+        while size is not None and not self._hurry.is_set():
+            excess = self._used_bytes() - size
+            if excess <= 0:
+                break
             with self._transaction():
-                if not remove_oldest(self._connection, _PURGE_ROWS):
+                if not remove_oldest(self._connection, min(_PURGE_ROWS, 1 + excess // ROW_BYTES)):
                     break
 
     def _used_bytes(self) -> int:
@@ -194,7 +201,8 @@ class Writer:
     def _give_pages_back(self) -> None:
         """Shrink the file a little at a time, once much of it is empty."""
         if self._pragma("freelist_count") > 2048:
-            self._connection.execute("PRAGMA incremental_vacuum(1024)").fetchall()
+            # A script, because it is stepped to its end; `execute` would stop after the first page.
+            self._connection.executescript("PRAGMA incremental_vacuum(1024)")
 
     def _pragma(self, name: str) -> int:
         (value,) = self._connection.execute(f"PRAGMA {name}").fetchone()

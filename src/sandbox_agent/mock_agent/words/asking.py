@@ -76,7 +76,7 @@ async def question(turn: Turn, rest: str) -> None:
 
 
 @word("elicit", "asks `elicitation/create` with a form of two fields and says the answer as JSON")
-async def elicit(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def elicit(turn: Turn, rest: str) -> None:
     fields = {
         "name": {"type": "string", "title": "Name"},
         "colour": {"type": "string", "title": "Colour", "enum": ["red", "green"]},

@@ -14,7 +14,7 @@ Run = Callable[[Turn, str], Awaitable[None]]
 WORDS: dict[str, Word] = {}
 
 _QUOTED = r"""(?<!\S)"[^"\n]*"|(?<!\S)'[^'\n]*'"""
-_COMMAND = re.compile(rf"(?:{_QUOTED}|[^;\n])+")
+_COMMAND = re.compile(rf"""(?:[^;\n"']+|{_QUOTED}|["'])+""")
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -47,9 +47,10 @@ def word(usage: str, says: str) -> Callable[[Run], Run]:
 
 def parse_prompt(text: str) -> list[Command]:
     """The commands in a prompt; a prompt that does not begin with a word is one plain text."""
-    if _parse_command(text).word is None:
+    commands = [_parse_command(part) for part in _COMMAND.findall(text) if part.strip()]
+    if not commands or commands[0].word is None:
         return [Command(None, text)]
-    return [_parse_command(part) for part in _COMMAND.findall(text) if part.strip()]
+    return commands
 
 
 def number(given: str, *, default: int | None, low: int, high: int) -> int:
@@ -67,6 +68,6 @@ def number(given: str, *, default: int | None, low: int, high: int) -> int:
 
 def _parse_command(part: str) -> Command:
     part = part.strip()
-    name, *rest = part.split(maxsplit=1)[:2] or [""]
+    name, *rest = part.split(maxsplit=1)
     known = WORDS.get(name)
     return Command(known, "".join(rest) if known else part)

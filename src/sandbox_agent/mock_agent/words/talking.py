@@ -33,23 +33,23 @@ async def think(turn: Turn, rest: str) -> None:
 
 
 @word("plan", "sends a plan of three entries, and again with the first two steps done")
-async def plan(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def plan(turn: Turn, rest: str) -> None:
     turn.update(_plan_update(0))
     turn.update(_plan_update(2))
 
 
 @word("usage", "sends `usage_update` (tokens used, size of the window, cost)")
-async def usage(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def usage(turn: Turn, rest: str) -> None:
     turn.tell(_usage_update(turn))
 
 
 @word("image", "sends an image, a PNG of one pixel, as a message chunk")
-async def image(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def image(turn: Turn, rest: str) -> None:
     turn.say_block({"type": "image", "mimeType": "image/png", "data": _PIXEL})
 
 
 @word("recall", "says all earlier prompts of the session, numbered, one a line")
-async def recall(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def recall(turn: Turn, rest: str) -> None:
     earlier = turn.session.prompts[:-1]
     turn.say("\n".join(f"{index}. {prompt}" for index, prompt in enumerate(earlier, 1)) or "(no earlier prompts)")
 
@@ -63,12 +63,12 @@ async def env(turn: Turn, rest: str) -> None:
 
 
 @word("cwd", "says the session's working directory and the process's")
-async def cwd(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def cwd(turn: Turn, rest: str) -> None:
     turn.say(f"session: {turn.session.cwd}\nprocess: {os.getcwd()}")  # noqa: PTH109 (as the system spells it)
 
 
 @word("demo", "the grand tour, paced for people: text, thought, plan, tool call and edit with permission, usage")
-async def demo(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def demo(turn: Turn, rest: str) -> None:
     await _say_slowly(turn, "Hello! I am the built-in agent, and this is what a turn looks like. ")
     turn.think("First I make a plan, then I ask before I touch anything.")
     await asyncio.sleep(_PACE)
@@ -84,7 +84,7 @@ async def demo(turn: Turn, rest: str) -> None:  # noqa: ARG001
 
 
 @word("help", "says which words there are")
-async def list_words(turn: Turn, rest: str) -> None:  # noqa: ARG001
+async def list_words(turn: Turn, rest: str) -> None:
     turn.say("\n".join(f"{entry.usage}: {entry.says}" for entry in WORDS.values()))
 
 

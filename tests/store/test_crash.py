@@ -1,0 +1,187 @@
+"""What is on disk when the process dies without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox_agent.core.ids import StreamKey
+from sandbox_agent.store import SqliteStore
+from sandbox_agent.store.writer import Pace
+from support import appending
+from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session
+
+HELD_BACK = Pace(linger=30.0, plenty_bytes=1 << 30)
+
+
+async def run_until_killed(path: Path, rounds: int) -> tuple[int, int]:
+    """The last turn and the last sequence that the program said it had stored."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, appending.__file__, str(path), stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    async with asyncio.timeout(50):
+        said = [await child.stdout.readline() for _ in range(rounds)]
+        child.kill()
+        said += (await child.stdout.read()).splitlines(keepends=True)
+        await child.wait()
+    turn, last = [line for line in said if line.endswith(b"\n")][-1].split()
+    return int(turn), int(last)
+
+
+async def crashed_copy(store: SqliteStore, path: Path, copy: Path) -> SqliteStore:
+    """The files as they are now, as if the process died here."""
+    copy.mkdir()
+    for file in path.parent.glob("history.db*"):
+        shutil.copy(file, copy / file.name)
+    return SqliteStore(copy / "history.db")
+
+
+async def test_kill_9_loses_nothing_that_was_acknowledged_twice_over(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    for rounds in (40, 700):
+        turn, last = await run_until_killed(path, rounds)
+        store = SqliteStore(path)
+        await store.open()
+        entries = await read_all(store, KEY.stream)
+        assert len(entries) >= last
+        assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
+        assert [entry.envelope for entry in entries] == numbered(len(entries))
+        assert store.last_sequence(KEY.stream) == len(entries)
+        record = await store.get_session(KEY)
+        assert record is not None
+        assert record.updated >= turn
+        assert record.event_count == len(entries)
+        assert await store.get_turn(KEY, f"turn{turn}") == (True, b"%d" % turn)
+        await store.close()
+
+
+async def test_everything_pending_is_replayed_from_the_journal_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    other = StreamKey("session:mock:two")
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "agent", numbered(5))
+    await store.drop(STREAM)
+    store.append(STREAM, "client", [b"anew"])
+    store.append(other, "agent", numbered(3))
+    store.put_session(session(title="kept"))
+    store.put_session(session("two"))
+    await store.delete_session(session("two").key)
+    store.put_turn(KEY, "t", None)
+    assert query(path, "SELECT count(*) FROM batches") == [(0,)]
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    await revived.open()
+    assert await lines_of(revived) == [b"anew"]
+    assert await lines_of(revived, other) == []
+    found = await revived.get_session(KEY)
+    assert found is not None
+    assert found.title == "kept"
+    assert await revived.get_session(session("two").key) is None
+    assert await revived.get_turn(KEY, "t") == (True, None)
+    await revived.close()
+
+
+async def test_a_journal_that_the_database_has_taken_in_is_not_replayed_again(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "agent", numbered(5))
+    await store.drop(STREAM)
+    store.append(STREAM, "agent", numbered(3))
+    journal = (tmp_path / "history.db.journal.0").read_bytes()
+    await store.close()
+    assert (tmp_path / "history.db.journal.0").read_bytes() == b""
+    (tmp_path / "history.db.journal.0").write_bytes(journal)
+    await store.open()
+    assert await lines_of(store) == numbered(3)
+    await store.close()
+
+
+async def test_a_record_that_death_cut_short_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "agent", numbered(2))
+    store.append(STREAM, "agent", numbered(2, start=3))
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    journal = tmp_path / "copy" / "history.db.journal.0"
+    journal.write_bytes(journal.read_bytes()[:-3])
+    await revived.open()
+    assert await lines_of(revived) == numbered(2)
+    assert revived.append(STREAM, "agent", [b"next"]) == 3
+    assert list((tmp_path / "copy").glob("*damaged*")) == []
+    await revived.close()
+
+
+@pytest.mark.parametrize("damage", ["payload", "length"])
+async def test_a_damaged_journal_is_replayed_up_to_the_damage_and_the_rest_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    path = tmp_path / "history.db"
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "agent", numbered(2))
+    journal_path = tmp_path / "history.db.journal.0"
+    good = journal_path.stat().st_size
+    store.append(STREAM, "agent", numbered(2, start=3))
+    store.append(STREAM, "agent", numbered(2, start=5))
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    journal = tmp_path / "copy" / "history.db.journal.0"
+    content = bytearray(journal.read_bytes())
+    content[good + (20 if damage == "payload" else 3)] ^= 0xFF
+    journal.write_bytes(content)
+    with caplog.at_level(logging.WARNING, "sandbox_agent.store"):
+        await revived.open()
+    assert await lines_of(revived) == numbered(2)
+    (kept,) = (tmp_path / "copy").glob("*damaged*")
+    assert kept.read_bytes() == content[good:]
+    assert kept.name in caplog.text
+    await revived.close()
+
+
+async def test_the_journal_is_emptied_once_everything_is_committed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "history.db", pace=Pace(linger=0.0))
+    await store.open()
+    line = b"z" * 200_000
+    for _ in range(200):
+        store.append(STREAM, "agent", [line])
+        await asyncio.sleep(0)
+    await committed(store)
+    store.append(STREAM, "agent", [line])
+    await committed(store)
+    await store.close()
+    assert [path.stat().st_size for path in tmp_path.glob("*.journal.*")] == [0, 0]
+    assert query(tmp_path / "history.db", "SELECT max(last) FROM streams") == [(201,)]
+
+
+async def test_connection_streams_do_not_outlive_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    stream = StreamKey("connection:c1")
+    store = SqliteStore(path, pace=Pace(linger=0.0))
+    await store.open()
+    store.append(stream, "agent", numbered(500))
+    store.append(STREAM, "agent", numbered(2))
+    await committed(store)
+    store.append(stream, "agent", numbered(1))
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    await revived.open()
+    assert revived.last_sequence(stream) == 0
+    assert revived.append(stream, "agent", [b"new"]) == 1
+    assert await lines_of(revived, stream) == [b"new"]
+    assert await lines_of(revived) == numbered(2)
+    async with asyncio.timeout(30):
+        while query(tmp_path / "copy" / "history.db", "SELECT 1 FROM streams WHERE name LIKE 'dropped%'"):
+            await asyncio.sleep(0.01)
+    await revived.close()
+    found = query(tmp_path / "copy" / "history.db", "SELECT first, last FROM batches ORDER BY id")
+    assert found == [(1, 2), (1, 1)]

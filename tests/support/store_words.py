@@ -1,0 +1,50 @@
+"""Shared words of the store's tests."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
+from sandbox_agent.store import Entry, SessionFilter, SessionRecord, Store
+from support.waiting import until
+
+STREAM = StreamKey("session:mock:one")
+KEY = SessionKey(AgentId("mock"), SessionId("one"))
+ANY = SessionFilter()
+
+
+def session(name: str = "one", *, agent: str = "mock", updated: float = 1.0, **fields: object) -> SessionRecord:
+    record = SessionRecord(agent=AgentId(agent), session_id=SessionId(name), updated=updated)
+    for field, value in fields.items():
+        setattr(record, field, value)
+    return record
+
+
+def numbered(count: int, *, start: int = 1) -> list[bytes]:
+    return [b'{"n":%d}' % number for number in range(start, start + count)]
+
+
+async def read_all(store: Store, stream: StreamKey = STREAM, *, after: int = 0, limit: int = 1000) -> list[Entry]:
+    entries: list[Entry] = []
+    while page := await store.read(stream, after=after, limit=limit):
+        entries += page
+        after = page[-1].sequence
+    return entries
+
+
+async def lines_of(store: Store, stream: StreamKey = STREAM) -> list[bytes]:
+    return [entry.envelope for entry in await read_all(store, stream)]
+
+
+async def committed(store: Store) -> None:
+    await until(lambda: store.backlog() == 0)
+
+
+def query(path: Path, sql: str) -> list[tuple[object, ...]]:
+    """Look into a database from outside."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
