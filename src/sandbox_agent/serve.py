@@ -51,8 +51,11 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
             token=settings.token,
             request_timeout=settings.acp_request_timeout_ms / 1000,
             body_limit=settings.max_body_bytes,
+            default_agent=settings.default_agent,
         )
-        server = _Server(_uvicorn_config(app), hub, on_started=lambda: announce(_address(listener)))
+        server = _Server(
+            _uvicorn_config(app, settings.max_body_bytes), hub, on_started=lambda: announce(_address(listener))
+        )
         await server.serve(sockets=[listener])
     finally:
         await store.close()
@@ -91,11 +94,14 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _uvicorn_config(app: App) -> uvicorn.Config:
+def _uvicorn_config(app: App, message_limit: int) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
         http="httptools",
         ws="websockets-sansio",
+        ws_max_size=message_limit,
+        ws_per_message_deflate=False,
         lifespan="off",
         access_log=False,
         log_config=None,

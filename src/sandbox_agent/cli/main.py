@@ -29,6 +29,7 @@ def cli() -> None:
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings and agents.")
 @click.option("--data-dir", help="Where history and installs live.")
 @click.option("--store", help="History store: sqlite, sqlite:PATH or memory.  [default: sqlite]")
+@click.option("--default-agent", help="Agent for clients of /acp that name none.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 def server(config: Path | None, **flags: Any) -> None:
     """Serve agents over HTTP until Ctrl-C."""

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
@@ -42,8 +42,6 @@ from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import SessionRecord, Store
 
 _log = logging.getLogger(__name__)
-
-C = TypeVar("C", bound=Connection)
 
 
 class AgentCatalog(Protocol):
@@ -128,9 +126,9 @@ class Hub:
         agent_id: AgentId,
         params: dict[str, Any],
         *,
-        kind: type[C] = Connection,  # type: ignore[assignment]
+        kind: type[Connection] = Connection,
         connection_id: ConnectionId | None = None,
-    ) -> tuple[C, dict[str, Any]]:
+    ) -> tuple[Connection, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
