@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.node import installed
 from support.server import Server, running_server
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.node import run_node
+
+from support.node import run_node, steps
 from support.server import Server
 
 STEPS = ["initialize", "session/new", "prompt", "permission", "cancel", "session/load", "permission after load"]
-
-
-def steps(output: str) -> list[str]:
-    return [line.removeprefix("done: ") for line in output.splitlines() if line.startswith("done: ")]
 
 
 @pytest.mark.timeout(400)

@@ -84,5 +84,12 @@ async def run_program(
         process.kill()
         out, err = await process.communicate()
         pytest.fail(f"{command} did not end in {deadline} s:\n{out.decode()}\n{err.decode()[-4000:]}")
-    assert process.returncode == 0, f"{command} ended with {process.returncode}:\n{out.decode()}\n{err.decode()[-4000:]}"
+    assert process.returncode == 0, (
+        f"{command} ended with {process.returncode}:\n{out.decode()}\n{err.decode()[-4000:]}"
+    )
     return out.decode()
+
+
+def steps(output: str) -> list[str]:
+    """What a conversation script says that it has done."""
+    return [line.removeprefix("done: ") for line in output.splitlines() if line.startswith("done: ")]

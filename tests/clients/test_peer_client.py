@@ -1,0 +1,22 @@
+"""The npm package `sandbox-agent` 0.4.2, as it is published, at `/v1/acp/{server_id}`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.node import run_node, steps
+from support.server import Server
+
+
+@pytest.mark.timeout(400)
+async def test_peer_client_does_sessions(node_clients: Path, server: Server, token: str) -> None:
+    output = await run_node(node_clients, "peer.mjs", "sessions", server.url, token)
+    assert steps(output) == ["createSession", "prompt", "permission", "error", "dispose", "resumeSession"]
+
+
+@pytest.mark.timeout(400)
+async def test_peer_client_gets_a_hundred_thousand_events(node_clients: Path, server: Server, token: str) -> None:
+    output = await run_node(node_clients, "peer.mjs", "flood", server.url, token, deadline=300)
+    assert steps(output) == ["100000 events in order"]
