@@ -50,6 +50,17 @@ def demo(port: int, *, keep: bool) -> None:
     sys.exit(run_demo(port=port, keep=keep))
 
 
+@cli.command()
+@click.option("--endpoint", help="Address of a server; without it one is started for this process alone.")
+@click.option("--agent", required=True, help="The agent to use there.")
+@click.option("--token", envvar="SANDBOX_AGENT_TOKEN", help="The server's token. Also SANDBOX_AGENT_TOKEN.")
+def stdio(endpoint: str | None, agent: str, token: str | None) -> None:
+    """Be an ACP agent on stdin and stdout for an editor, while the agent runs at a server."""
+    from sandbox_agent.cli.stdio import run_stdio  # noqa: PLC0415
+
+    run_stdio(endpoint=endpoint, agent=agent, token=token)
+
+
 def main() -> None:
     """The entry point: errors of ours become one readable line and exit code 2."""
     try:
