@@ -45,7 +45,14 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
     )
     await store.open()
     try:
-        hub = Hub(store, Catalog(settings.agents), environ=settings.environ, options=_options(settings))
+        catalog = Catalog(
+            settings.agents,
+            data_dir=settings.data_path,
+            registry_url=settings.acp_registry_url,
+            require_preinstall=settings.require_preinstall,
+            env=settings.environ,
+        )
+        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings))
         app = App(
             hub,
             token=settings.token,
