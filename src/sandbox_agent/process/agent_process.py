@@ -190,7 +190,7 @@ class AgentProcess:
                 await self._stdout_ended.wait()
         code = self._child.wait()
         self._status = ExitStatus(code if code >= 0 else 128 - code)
-        if self._stdin is not None:
+        if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.abort()
         if self._stdout is not None:
             self._stdout.close()

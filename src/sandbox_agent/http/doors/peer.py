@@ -32,8 +32,6 @@ from sandbox_agent.hub.mailboxes import EchoConnection
 
 PREFIX = "/v1/acp"
 _EARLY_READERS = 1000
-_PATIENCE = 2.0
-"""How long a reader may pass nothing on before an answer overtakes it."""
 
 
 @dataclass(slots=True)
@@ -47,13 +45,19 @@ class _Place:
 
 
 class PeerDoor:
-    """Raw ASGI for `/v1/acp` and everything below."""
+    """Raw ASGI for `/v1/acp` and everything below.
 
-    def __init__(self, hub: Hub, *, request_timeout: float, body_limit: int, early_wait: float = 600.0) -> None:
+    A reader that passes nothing on for `patience` seconds is overtaken by answers. One that comes before the server
+    is open waits for it up to `early_wait` seconds."""
+
+    def __init__(
+        self, hub: Hub, *, request_timeout: float, body_limit: int, early_wait: float = 600.0, patience: float = 2.0
+    ) -> None:
         self._hub = hub
         self._timeout = request_timeout
         self._body_limit = body_limit
         self._early_wait = early_wait
+        self._patience = patience
         self._places: dict[str, _Place] = {}
         self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
@@ -110,7 +114,7 @@ class PeerDoor:
             await send_whole(send, 200, frames.failure(frame.key, error), JSON)
             return
         if answer is not None:
-            await connection.stream.handed_on(answer.last_event_id, patience=_PATIENCE)
+            await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
             await send_whole(send, 200, answer.line, JSON)
 
     async def _opened(self, server_id: str, agent: str | None, frame: Frame, raw: bytes) -> Connection:
@@ -164,13 +168,15 @@ class PeerDoor:
         opening = asyncio.create_task(place.opened.wait())
         leaving = asyncio.create_task(sse.peer_left(receive))
         try:
-            for _ in range(int(self._early_wait // HEARTBEAT) + 1):
-                await asyncio.wait({opening, leaving}, timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+            left = self._early_wait
+            while left > 0 and not opening.done():
+                pause = min(HEARTBEAT, left)
+                await asyncio.wait({opening, leaving}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 if leaving.done():
                     raise ClientGone
-                if opening.done():
-                    return
-                await sse.beat(send)
+                left -= pause
+                if not opening.done():
+                    await sse.beat(send)
         finally:
             opening.cancel()
             leaving.cancel()
