@@ -63,6 +63,7 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
         server = _Server(
             _uvicorn_config(app, settings.max_body_bytes), hub, on_started=lambda: announce(_address(listener))
         )
+        hub.background(hub.watch_store())
         await server.serve(sockets=[listener])
     finally:
         await store.close()
