@@ -281,7 +281,7 @@ class SocketDoorClient(DoorClient):
 
     async def _connect(self, headers: dict[str, str]) -> None:
         address = self.url.replace("http://", "ws://") + "/acp"
-        self._socket = await connect(address, additional_headers=headers, max_size=None, proxy=None)
+        self._socket = await connect(address, additional_headers=headers, max_size=None, proxy=None, ping_interval=None)
 
     def _response_header(self, name: str) -> str:
         assert self.socket.response is not None
