@@ -21,10 +21,10 @@ from sandbox_agent.errors import (
     UnknownConnection,
 )
 from sandbox_agent.http import sse
-from sandbox_agent.http.exchange import answered
 from sandbox_agent.http.handshake import query, read_params
 from sandbox_agent.http.problems import JSON, Receive, Scope, Send, send_problem, send_whole
 from sandbox_agent.http.requests import ClientGone, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import HEARTBEAT, stream_events
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.hub import Hub

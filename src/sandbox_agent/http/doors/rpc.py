@@ -12,10 +12,10 @@ from sandbox_agent.errors import (
     SandboxAgentError,
     UnknownAgent,
 )
-from sandbox_agent.http.exchange import answered
 from sandbox_agent.http.handshake import agent_in_meta, read_params
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
 from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.hub import Hub
 
