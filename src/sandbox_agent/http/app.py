@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 from sandbox_agent.errors import NotFound, SandboxAgentError, Unauthorized
 from sandbox_agent.http.doors.acp import AcpDoor
-from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
 from sandbox_agent.http.doors.peer import PeerDoor
 from sandbox_agent.http.doors.rpc import RpcDoor
 from sandbox_agent.http.problems import JSON, Receive, Scope, Send, send_problem, send_whole
@@ -35,7 +34,6 @@ class App:
         self._token = token
         self._rpc = RpcDoor(hub, request_timeout=request_timeout, body_limit=body_limit)
         self._acp = AcpDoor(hub, default_agent=default_agent, body_limit=body_limit)
-        self._acp_socket = AcpSocketDoor(hub, default_agent=default_agent, body_limit=body_limit)
         self._peer = PeerDoor(hub, request_timeout=request_timeout, body_limit=body_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +61,7 @@ class App:
             await receive()
             await refuse(send, scope, Close.UNAUTHORIZED, "a valid token is needed")
         elif scope["path"] == "/acp":
-            await self._acp_socket(scope, receive, send)
+            await self._acp(scope, receive, send)
         else:
             await receive()
             await refuse(send, scope, Close.UNKNOWN_CONNECTION, f"nothing is served at {scope['path']}")

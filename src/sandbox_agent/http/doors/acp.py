@@ -1,4 +1,4 @@
-"""The door `/acp` over HTTP: every answer is on a stream, one for the connection and one for each session."""
+"""The door `/acp`: over HTTP every answer is on a stream, one for the connection and one for each session."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sandbox_agent.errors import (
     UnknownAgent,
     UnknownConnection,
 )
+from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
 from sandbox_agent.http.handshake import read_params, wanted_agent
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
 from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
@@ -23,18 +24,23 @@ from sandbox_agent.hub.mailboxes import MailboxConnection
 
 CONNECTION = b"acp-connection-id"
 SESSION = b"acp-session-id"
+METHODS = ("POST", "GET", "DELETE")
 
 
 class AcpDoor:
-    """Raw ASGI for POST, GET and DELETE."""
+    """Raw ASGI for POST, GET and DELETE, and for the WebSocket."""
 
     def __init__(self, hub: Hub, *, default_agent: str | None, body_limit: int) -> None:
         self._hub = hub
         self._default_agent = default_agent
         self._body_limit = body_limit
+        self._socket = AcpSocketDoor(hub, default_agent=default_agent, body_limit=body_limit)
         self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         try:
             await self._verbs[scope["method"]](scope, receive, send)
         except UnknownAgent as error:

@@ -31,6 +31,7 @@ from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.mailboxes import EchoConnection
 
 PREFIX = "/v1/acp"
+METHODS = ("POST", "GET", "DELETE")
 _EARLY_READERS = 1000
 
 
