@@ -17,6 +17,7 @@ import pytest
 from support.cable import cable_to
 from support.rpc import DEADLINE, Events, Message, is_permission, option_of_kind, prompt_params
 from support.server import running_server
+from support.waiting import until
 
 CHUNK = "agent_message_chunk"
 
@@ -78,7 +79,7 @@ class Editor:
 
 
 @asynccontextmanager
-async def editor_with(home: Path, *flags: str) -> AsyncIterator[Editor]:
+async def editor_with(home: Path, *flags: str, ends_with: int = 0) -> AsyncIterator[Editor]:
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -96,7 +97,7 @@ async def editor_with(home: Path, *flags: str) -> AsyncIterator[Editor]:
     reading = asyncio.create_task(editor.read())
     try:
         yield editor
-        assert await editor.leave() == 0
+        assert await editor.leave() == ends_with
         await reading
     finally:
         if process.returncode is None:
@@ -124,9 +125,28 @@ async def test_without_an_endpoint_it_brings_its_own_server_and_takes_it_along(t
         session = await editor.new_session()
         assert (await editor.prompt(session, "hello"))["result"]["stopReason"] == "end_turn"
         await editor.hears("hello")
-        children = Path(f"/proc/{editor.process.pid}/task/{editor.process.pid}/children").read_text().split()
-        assert children
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+        [server] = children_of(editor.process.pid)
+    assert not Path(f"/proc/{server}").exists()
+
+
+async def test_killed_it_leaves_no_server_behind(tmp_path: Path) -> None:
+    async with editor_with(tmp_path, ends_with=-9) as editor:
+        await editor.new_session()
+        [server] = children_of(editor.process.pid)
+        editor.process.kill()
+    await until(lambda: status_of(server) == "Z")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def status_of(pid: int) -> str:
+    """R, S and so on; Z for a process that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
 
 
 async def test_cut_sockets_lose_and_double_nothing(tmp_path: Path) -> None:

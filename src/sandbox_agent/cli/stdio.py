@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import secrets
 import signal
@@ -83,6 +84,7 @@ def _embedded_server() -> Iterator[tuple[str, str]]:
         text=True,
         env=env,
         start_new_session=True,
+        preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - no thread runs yet
     )
     try:
         line = server.stdout.readline().strip() if server.stdout is not None else ""
@@ -96,3 +98,9 @@ def _embedded_server() -> Iterator[tuple[str, str]]:
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+
+
+def _end_with_parent() -> None:
+    """In the child: have the kernel send TERM when we die, however we die."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)

@@ -26,7 +26,8 @@ class Answer:
 
 
 Dispatch = Callable[["Connection", int, Frame, bytes], None]
-OpenStream = Callable[[StreamKey], Stream]
+OpenStream = Callable[[StreamKey, int], Stream]
+"""Opens a stream that may hold a part of the memory of a whole one: a half, a third, …"""
 
 
 class Connection:
@@ -48,7 +49,7 @@ class Connection:
         self.agent = agent
         self.client_info = client_info
         self.client = Client(connection_id, _claims(capabilities))
-        self.stream = open_stream(connection_stream(connection_id))
+        self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
         self.is_closed = False
         self._open_stream = open_stream

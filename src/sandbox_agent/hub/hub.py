@@ -135,7 +135,7 @@ class Hub:
             agent_id,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
-            lambda own: Stream(self.store, own, memory_limit=self._options.window_bytes),
+            lambda own, part: Stream(self.store, own, memory_limit=self._options.window_bytes // part),
             self.dispatch,
         )
         self.connections[connection_id] = connection

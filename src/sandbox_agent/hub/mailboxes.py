@@ -17,6 +17,8 @@ _ANNOUNCING = frozenset({"session/new", "session/load", "session/resume", "sessi
 _NAMELESS = frozenset({"session/load", "session/resume"})
 """Their answers do not say which session it is; clients look for it there before they read its stream."""
 _MAILBOXES = 4096
+_SHARE = 8
+"""There are many of them, so each holds an eighth of what a connection's stream holds in memory."""
 AGENT_EXITED = "_adapter/agent_exited"
 
 
@@ -37,7 +39,7 @@ class MailboxConnection(Connection):
         if found is None:
             if len(self._mailboxes) >= _MAILBOXES:
                 raise TooMany(f"this connection has {_MAILBOXES} session streams already")
-            found = self._mailboxes[session] = self._open_stream(StreamKey(f"{self.stream.own}:{session}"))
+            found = self._mailboxes[session] = self._open_stream(StreamKey(f"{self.stream.own}:{session}"), _SHARE)
         return found
 
     def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:

@@ -1,8 +1,8 @@
-// The npm package sandbox-agent, unchanged: node peer.mjs sessions|flood URL TOKEN
+// The npm package sandbox-agent, unchanged: node peer.mjs sessions|flood|services URL TOKEN FOLDER
 import assert from "node:assert/strict";
 import { InMemorySessionPersistDriver, SandboxAgent } from "sandbox-agent";
 
-const [part, baseUrl, token] = process.argv.slice(2);
+const [part, baseUrl, token, folder] = process.argv.slice(2);
 const step = (name) => console.log(`done: ${name}`);
 const text = (value) => [{ type: "text", text: value }];
 const updateOf = (event) => event.payload?.params?.update;
@@ -70,5 +70,31 @@ async function flood() {
   await sandbox.dispose();
 }
 
-await { sessions, flood }[part]();
+async function services() {
+  const sandbox = await SandboxAgent.connect({ baseUrl, token });
+  const { agents } = await sandbox.listAgents();
+  assert.equal(agents.find(({ id }) => id === "mock").installed, true);
+  assert.equal((await sandbox.getAgent("mock")).id, "mock");
+  step("listAgents");
+  assert.equal((await sandbox.installAgent("mock")).already_installed, true);
+  step("installAgent");
+  const path = `${folder}/deep/file.bin`;
+  const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => index % 251);
+  await sandbox.mkdirFs({ path: `${folder}/deep` });
+  assert.equal((await sandbox.writeFsFile({ path }, bytes)).bytesWritten, bytes.length);
+  assert.deepEqual(await sandbox.readFsFile({ path }), bytes);
+  assert.equal((await sandbox.statFs({ path })).size, bytes.length);
+  await sandbox.moveFs({ from: path, to: `${folder}/moved.bin`, overwrite: false });
+  const names = (await sandbox.listFsEntries({ path: folder })).map(({ name, entryType }) => [name, entryType]).sort();
+  assert.deepEqual(names, [["deep", "directory"], ["moved.bin", "file"]]);
+  await sandbox.deleteFsEntry({ path: `${folder}/deep`, recursive: true });
+  assert.equal((await sandbox.listFsEntries({ path: folder })).length, 1);
+  step("files");
+  await sandbox.createSession({ agent: "mock", cwd: folder });
+  assert.equal((await sandbox.listAcpServers()).servers.filter(({ agent }) => agent === "mock").length > 0, true);
+  await sandbox.dispose();
+  step("dispose");
+}
+
+await { sessions, flood, services }[part]();
 process.exit(0);
