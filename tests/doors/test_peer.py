@@ -134,3 +134,11 @@ async def test_exit_of_the_agent_is_told_as_its_client_understands_it(own_server
         assert (await client.prompt(session, "crash 7"))["error"]["data"]["exitCode"] == 7
         told = await client.events.wait_for(lambda m: m["method"] == "_adapter/agent_exited")
         assert told["params"] == {"success": False, "code": 7}
+
+
+async def test_stream_that_waits_for_its_server_ends_with_a_reason_at_shutdown(own_server: Server) -> None:
+    async with http_to(own_server) as http, http.stream("GET", fresh()) as held:
+        chunks = held.aiter_bytes()
+        assert await anext(chunks) == b": open\n\n"
+        assert await own_server.stop() == 0
+        assert b"".join([chunk async for chunk in chunks]) == b": end: server is shutting down\n\n"

@@ -80,7 +80,7 @@ class Hub:
         self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
         self._extensions = Extensions(self)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self.closing = asyncio.Event()
         self._calls: dict[ClientCall, Callable[[Request], None]] = {
             ClientCall.INITIALIZE: self._initialize_again,
             ClientCall.LIST: lambda request: self.spawn(request, list_sessions(self.sessions, request)),
@@ -220,7 +220,7 @@ class Hub:
 
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
-        self._is_closing = True
+        self.closing.set()
         for task in self._tasks:
             task.cancel()
         stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents.values()]
@@ -315,7 +315,7 @@ class Hub:
         agent.apply(agent.relay.notify(frame, raw))
 
     def _refuse_when_closing(self) -> None:
-        if self._is_closing:
+        if self.closing.is_set():
             raise ShuttingDown("the server is shutting down")
 
     def spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:

@@ -160,7 +160,8 @@ class PeerDoor:
             place.readers -= 1
             self._forget_unused(server_id, place)
         if place.connection is None:
-            await sse.finish(send, "nobody has opened this server")
+            is_closing = self._hub.closing.is_set()
+            await sse.finish(send, "server is shutting down" if is_closing else "nobody has opened this server")
         else:
             await stream_events(place.connection.stream.follow(0), receive, send, has_begun=True)
 
@@ -168,19 +169,22 @@ class PeerDoor:
         """Return when it is open or has waited long enough. Raises ClientGone when the reader leaves first."""
         opening = asyncio.create_task(place.opened.wait())
         leaving = asyncio.create_task(sse.peer_left(receive))
+        closing = asyncio.create_task(self._hub.closing.wait())
+        awaited = {opening, leaving, closing}
         try:
             left = self._early_wait
-            while left > 0 and not opening.done():
+            while left > 0:
                 pause = min(HEARTBEAT, left)
-                await asyncio.wait({opening, leaving}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-                if leaving.done():
+                done, _ = await asyncio.wait(awaited, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                if leaving in done:
                     raise ClientGone
+                if done:
+                    return
                 left -= pause
-                if not opening.done():
-                    await sse.beat(send)
+                await sse.beat(send)
         finally:
-            opening.cancel()
-            leaving.cancel()
+            for task in awaited:
+                task.cancel()
 
     async def _delete(self, server_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         place = self._places.pop(server_id, None)
