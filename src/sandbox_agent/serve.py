@@ -107,6 +107,7 @@ def _parts(
         limits=AppLimits(subscribers=settings.max_subscribers),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
+        default_agent=settings.default_agent,
     )
 
 

@@ -35,6 +35,7 @@ class Parts:
     limits: AppLimits = field(default_factory=AppLimits)
     request_timeout: float = 120.0
     body_limit: int = 64 << 20
+    default_agent: str | None = None
 
 
 def build_app(parts: Parts) -> App:
