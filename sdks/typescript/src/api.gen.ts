@@ -359,9 +359,13 @@ export interface components {
     schemas: {
         /**
          * AgentInfo
-         * @description `models`, `modes` and `configOptions` are null unless asked for with `?config=true`.
+         * @description `source` is where what is installed came from, `verified` whether its digest or registry was checked.
+         *
+         *         `models`, `modes` and `configOptions` are null unless asked for with `?config=true`.
          */
         AgentInfo: {
+            /** @default [] */
+            artifacts: components["schemas"]["Artifact"][];
             capabilities: Record<string, never>;
             /** @default null */
             configError: string | null;
@@ -380,9 +384,13 @@ export interface components {
             name: string;
             /** @default null */
             path: string | null;
+            /** @default null */
+            runtime: components["schemas"]["Runtime"] | null;
             serverStatus: components["schemas"]["ServerStatus"];
             /** @default null */
             source: ("builtin" | "custom" | "fallback" | "path" | "registry") | null;
+            /** @enum {unknown} */
+            support: "manual" | "supported" | "unsupported";
             /** @default false */
             verified: boolean;
             /** @default null */
@@ -402,6 +410,18 @@ export interface components {
             /** @enum {unknown} */
             status: "error" | "running" | "stopped";
             totalLines: number;
+        };
+        /** Artifact */
+        Artifact: {
+            /** @enum {unknown} */
+            kind: "agent_process" | "native_agent" | "runtime";
+            name: string;
+            path: string;
+            /** @default 0 */
+            sizeBytes: number;
+            /** @enum {unknown} */
+            source: "builtin" | "custom" | "fallback" | "path" | "registry";
+            version: string;
         };
         /** AttachedConnection */
         AttachedConnection: {
@@ -475,7 +495,10 @@ export interface components {
          */
         Installed: {
             already_installed: boolean;
-            artifacts: Record<string, never>[];
+            artifacts: components["schemas"]["Artifact"][];
+            source: string;
+            /** @default null */
+            version: string | null;
         };
         /** MoveBody */
         MoveBody: {
@@ -505,6 +528,12 @@ export interface components {
             title: string;
             /** @example urn:sandbox-agent:error:not_found */
             type: string;
+        };
+        /** Runtime */
+        Runtime: {
+            /** @enum {unknown} */
+            kind: "node" | "python";
+            min_version: string;
         };
         /**
          * ServerStatus
@@ -626,13 +655,16 @@ export interface operations {
                      *         {
                      *           "id": "mock",
                      *           "name": "Mock",
+                     *           "support": "supported",
                      *           "installed": true,
                      *           "version": "1.0.0",
                      *           "path": "/usr/bin/python3",
                      *           "source": "builtin",
                      *           "verified": true,
                      *           "credentialsAvailable": true,
-                     *           "instructions": "",
+                     *           "instructions": "comes with the server",
+                     *           "runtime": null,
+                     *           "artifacts": [],
                      *           "capabilities": {
                      *             "loadSession": true
                      *           },
@@ -726,13 +758,16 @@ export interface operations {
                      * @example {
                      *       "id": "mock",
                      *       "name": "Mock",
+                     *       "support": "supported",
                      *       "installed": true,
                      *       "version": "1.0.0",
                      *       "path": "/usr/bin/python3",
                      *       "source": "builtin",
                      *       "verified": true,
                      *       "credentialsAvailable": true,
-                     *       "instructions": "",
+                     *       "instructions": "comes with the server",
+                     *       "runtime": null,
+                     *       "artifacts": [],
                      *       "capabilities": {
                      *         "loadSession": true
                      *       },
@@ -839,7 +874,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "already_installed": true,
-                     *       "artifacts": []
+                     *       "artifacts": [],
+                     *       "version": "1.0.0",
+                     *       "source": "builtin"
                      *     }
                      */
                     "application/json": components["schemas"]["Installed"];

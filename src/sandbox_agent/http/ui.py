@@ -9,10 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from sandbox_agent.errors import NotFound
+from sandbox_agent.http.exchange import Exchange
 from sandbox_agent.http.problems import Headers, Receive, Scope, Send, send_problem, send_whole
+from sandbox_agent.http.routes import Route
 
 PREFIX = "/ui/"
-METHODS = ("GET", "HEAD")
+PATHS = ("/ui", "/ui/", "/ui/{file}", "/ui/assets/{file}")
 BUILT = Path(__file__).parent / "ui_assets"
 
 _TYPES = {
@@ -76,6 +78,15 @@ class Ui:
         if self._assets is None:
             self._assets = dict(_read(self._folder))
         return self._assets
+
+
+def ui_routes(ui: Ui) -> list[Route]:
+    """Pages, so that a link from elsewhere may lead here."""
+
+    async def serve(exchange: Exchange) -> None:
+        await ui(exchange.scope, exchange.receive, exchange.send)
+
+    return [Route("GET", path, serve, None, is_page=True) for path in PATHS]
 
 
 def _read(folder: Path) -> Iterator[tuple[str, Asset]]:
