@@ -22,7 +22,6 @@ from typing import Any
 from bench.workshop import CACHE, build_program, find_peer
 
 TOKEN = "bench-token"
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,10 @@ class Conversation:
     def post(self, message: dict[str, Any]) -> bytes:
         """A whole HTTP request that sends `message`."""
         body = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode()
-        return self._head("POST", "application/json", f"content-type: application/json\r\ncontent-length: {len(body)}") + body
+        return (
+            self._head("POST", "application/json", f"content-type: application/json\r\ncontent-length: {len(body)}")
+            + body
+        )
 
     def stream(self, after: int | None = None) -> bytes:
         """A whole HTTP request for the event stream."""
@@ -48,7 +50,9 @@ class Conversation:
 
     def prompt(self, text: str, key: int = 1_000_000) -> bytes:
         content = [{"type": "text", "text": text}]
-        return self.post({"id": key, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": content}})
+        return self.post(
+            {"id": key, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": content}}
+        )
 
     def _head(self, verb: str, accept: str, more: str) -> bytes:
         lines = [f"{verb} {self.path} HTTP/1.1", "host: 127.0.0.1", f"accept: {accept}"]
@@ -176,9 +180,12 @@ class Server:
 class Ours(Server):
     is_ours = True
 
-    def __init__(self, store: str = "sqlite") -> None:
+    def __init__(self, store: str = "sqlite", *, source: Path | None = None, flags: tuple[str, ...] = ()) -> None:
+        """`source` is another tree of ours to run, for comparisons; `flags` are more flags for the server."""
         super().__init__()
         self.store = store
+        self.source = source
+        self.flags = flags
         self.name = "ours" if store == "sqlite" else f"ours-{store}"
         self.label = "ours, history on" if store == "sqlite" else "ours, history off"
 
@@ -186,10 +193,13 @@ class Ours(Server):
         config = self.folder / "config.toml"
         config.write_text(f'[agents.stub]\ncommand = ["{build_program("stub_agent")}"]\n')
         program = Path(sys.executable).parent / "sandbox-agent"
-        return [str(program), "server", "--port", str(self.port), "--config", str(config), "--store", self.store]
+        options = ["--port", str(self.port), "--config", str(config), "--store", self.store, *self.flags]
+        return [str(program), "server", *options]
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        if self.source is not None:
+            kept["PYTHONPATH"] = str(self.source)
         return {**kept, "SANDBOX_AGENT_TOKEN": TOKEN, "SANDBOX_AGENT_DATA_DIR": str(self.folder / "data")}
 
     @property
@@ -268,5 +278,5 @@ def _end_children_of(folder: Path) -> None:
     """End agents that a server has left behind: they still have its folder as theirs."""
     for link in Path("/proc").glob("[0-9]*/cwd"):
         with contextlib.suppress(OSError, ProcessLookupError):
-            if Path(os.readlink(link)) == folder:
+            if link.readlink() == folder:
                 os.kill(int(link.parent.name), signal.SIGKILL)

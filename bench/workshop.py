@@ -32,7 +32,15 @@ def find_peer() -> Path | None:
         if shutil.which("npm") is None:
             return None
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, f"@sandbox-agent/cli@{PEER_VERSION}"]
+        command = [
+            "npm",
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            folder,
+            f"@sandbox-agent/cli@{PEER_VERSION}",
+        ]
         subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if not binary.exists():
         return None
