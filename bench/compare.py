@@ -1,7 +1,7 @@
 """Two source trees of ours side by side: what a change buys, in CPU per request and per event.
 
 git worktree add .cache/bench/before main
-python -m bench.compare .cache/bench/before/src [--rounds 5] [--store sqlite]
+python -m bench.compare .cache/bench/before/src [AFTER] [--rounds 5] [--store sqlite]
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def measure(server: Ours) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path, nargs="?", default=ROOT / "src")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--store", default="sqlite")
     wanted = parser.parse_args()
     results: dict[str, list[dict[str, float]]] = {"before": [], "after": []}
     for _ in range(wanted.rounds):
-        for name, source in (("before", wanted.before), ("after", ROOT / "src")):
+        for name, source in (("before", wanted.before), ("after", wanted.after)):
             results[name].append(measure(Ours(wanted.store, source=source.resolve())))
     for figure in results["before"][0]:
         best = max if figure.endswith("/s") else min  # the rest is what else the machine was doing
