@@ -65,6 +65,7 @@ class AgentProcess:
         self._exited = asyncio.Event()
         self._died = asyncio.Event()
         self._status: ExitStatus | None = None
+        self._unwritten: list[bytes] = []
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
         self._finishing: asyncio.Task[None] | None = None
@@ -109,8 +110,13 @@ class AgentProcess:
 
     def write(self, line: bytes) -> None:
         """Queue one line for stdin. Callers that can wait await `drained` afterwards."""
-        if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.write(line + b"\n")
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write_queued)
+        self._unwritten.append(line)
+
+    @property
+    def has_room(self) -> bool:
+        return self._stdin_ready.is_set()
 
     async def drained(self) -> None:
         """Return when the agent has read enough that more may be written, or is gone."""
@@ -126,6 +132,7 @@ class AgentProcess:
 
     async def stop(self, *, grace: float = 1.0) -> None:
         """EOF, then TERM, then KILL to the whole group; each step waits `grace` seconds at most."""
+        self._write_queued()
         if self._stdin is not None:
             self._stdin.close()
         for step in (signal.SIGTERM, signal.SIGKILL):
@@ -138,6 +145,13 @@ class AgentProcess:
         await self._exited.wait()
         assert self._status is not None  # noqa: S101 - set before the event
         return self._status
+
+    def _write_queued(self) -> None:
+        """What one turn of the loop has brought, in one write: it wakes the agent once."""
+        lines, self._unwritten = self._unwritten, []
+        if lines and self._stdin is not None and not self._stdin.is_closing():
+            lines.append(b"")
+            self._stdin.write(b"\n".join(lines))
 
     async def _exits_within(self, seconds: float) -> bool:
         try:
@@ -190,7 +204,7 @@ class AgentProcess:
                 await self._stdout_ended.wait()
         code = self._child.wait()
         self._status = ExitStatus(code if code >= 0 else 128 - code)
-        if self._stdin is not None:
+        if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.abort()
         if self._stdout is not None:
             self._stdout.close()
