@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body_bytes: int = 64 << 20
     max_queued_prompts: int = 16
     max_connections: int = 10_000
+    direct_http: bool = True
+    """Requests that repeat on a socket skip the plain ASGI path."""
     agents: dict[str, CustomAgent] = {}
     environ: dict[str, str] = {}
     """Our own environment, from which agents get the allow-listed part."""
