@@ -56,3 +56,14 @@ def _files(folder: str, requests: Sequence[bytes]) -> list[str]:
     for path, request in zip(paths, requests, strict=True):
         path.write_bytes(request)
     return [str(path) for path in paths]
+
+
+def transfer(port: int, request: bytes, body: Path | None = None) -> Figures:
+    """One request with a large body or a large answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [*_files(folder, [request]), *([str(body)] if body is not None else [])]
+        done = subprocess.run([build_program("transfer"), str(port), *files], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"transfer: {done.stderr[:1000]}")
+    figures: Figures = json.loads(done.stdout)
+    return figures

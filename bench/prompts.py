@@ -23,3 +23,15 @@ def begin_prompts(server: Server, conversations: Sequence[Conversation], text: s
     finally:
         for each in sockets:
             each.close()
+
+
+def run_prompt(server: Server, conversation: Conversation, text: str, *, timeout: float = 120.0) -> None:
+    """Send a prompt and wait for the end of its turn."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=timeout) as each:
+        each.sendall(conversation.prompt(text))
+        received = b""
+        while b"stopReason" not in received:
+            chunk = each.recv(65536)
+            if not chunk:
+                raise RuntimeError(f"{server.name}: the prompt was not answered: {received[:500]!r}")
+            received += chunk
