@@ -62,7 +62,9 @@ def transfer(port: int, request: bytes, body: Path | None = None) -> Figures:
     """One request with a large body or a large answer."""
     with tempfile.TemporaryDirectory() as folder:
         files = [*_files(folder, [request]), *([str(body)] if body is not None else [])]
-        done = subprocess.run([build_program("transfer"), str(port), *files], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [build_program("transfer"), str(port), *files], capture_output=True, text=True, check=False
+        )
     if done.returncode:
         raise RuntimeError(f"transfer: {done.stderr[:1000]}")
     figures: Figures = json.loads(done.stdout)

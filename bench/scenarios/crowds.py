@@ -39,7 +39,9 @@ def idle_streams(server: Server, *, streams: int) -> Figures:
         sockets = []
         for _ in range(streams):
             # The peer needs a process for each; ours needs a connection for each.
-            conversation = type(first)(first.path, server.connect(), "") if isinstance(server, Ours) else server.converse()
+            conversation = (
+                type(first)(first.path, server.connect(), "") if isinstance(server, Ours) else server.converse()
+            )
             each = socket.create_connection(("127.0.0.1", server.port))
             each.sendall(conversation.stream())
             sockets.append(each)

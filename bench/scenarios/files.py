@@ -79,7 +79,7 @@ def _tar(files: int) -> Path:
         with tarfile.open(path, "w") as archive:
             for number in range(files):
                 entry = tarfile.TarInfo(f"folder{number % 40}/file{number}.txt")
-                content = f"file {number}\n".encode() * 60
+                content = f"file {number}\n".encode() * 30
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
     return path
