@@ -20,7 +20,7 @@ class Aim:
     @property
     def words(self) -> str:
         sign = "≤" if self.is_less else "≥"
-        return f"{sign} {self.limit:g}" + (f" × {_LABELS[self.to]}" if self.to else "")
+        return f"{sign} {self.limit:g}" + (f" of {_LABELS[self.to]}" if self.to else "")
 
     def reached(self, results: Results) -> float | None:
         """The value that is held against the limit."""
@@ -67,10 +67,10 @@ def rows() -> list[Row]:
         row("… CPU of the server", "post-16", "cpu_us", "µs/req", is_less=True),
         row("POST round trip, 64 clients", "post-64", "rate", "req/s", (1.3, "peer-quiet")),
         row("… CPU of the server", "post-64", "cpu_us", "µs/req", is_less=True),
-        row("stream 100k × 100 B, one reader", "flood", "rate", "events/s", (5, "peer")),
+        row("stream 100k of 100 B, one reader", "flood", "rate", "events/s", (5, "peer")),
         row("… CPU of the server", "flood", "cpu_us", "µs/event", is_less=True),
         row("… lost", "flood", "lost_share", "%", (0, None), is_less=True),
-        row("8 sessions × 20k", "flood-8", "rate", "events/s", (5, "peer")),
+        row("8 sessions of 20k", "flood-8", "rate", "events/s", (5, "peer")),
         row("… lost", "flood-8", "lost_share", "%", (0, None), is_less=True),
         row("slow reader, 100k: lost", "slow", "lost_share", "%", (0, None), is_less=True),
         row("… memory grown by", "slow", "grown_mb", "MB", (64, None), is_less=True),

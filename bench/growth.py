@@ -44,8 +44,8 @@ GROWTHS = (
 
 def table(results: Results) -> str:
     lines = [
-        "How cost grows: the slope of a line through the logarithms. 0 means that it stays as it is, 1 that it grows in",
-        "proportion.",
+        "How cost grows: the slope of a line through the logarithms. 0 means that it stays as it is, 1 that it grows",
+        "in proportion.",
         "",
         "| cost, by size | sizes | ours | slope | peer | slope |",
         "|---|---|---|---:|---|---:|",

@@ -31,10 +31,7 @@ def table(results: Results) -> str:
         "| work | " + " | ".join(SERVERS.values()) + " | to peer | to peer quiet | aim | |",
         "|---|" + "---:|" * len(SERVERS) + "---:|---:|---|---|",
     ]
-    for row in rows():
-        if row.case in results.values:
-            lines.append(_line(row, results))
-    return "\n".join(lines)
+    return "\n".join(lines + [_line(row, results) for row in rows() if row.case in results.values])
 
 
 def _line(row: Row, results: Results) -> str:
@@ -74,7 +71,13 @@ def _conditions(results: Results) -> str:
 
 def _plots(results: Results) -> list[str]:
     made = [
-        _plot("round-trips", "POST round trips", "req/s", {f"{n} clients": (f"post-{n}", "rate") for n in (1, 16, 64)}, results),
+        _plot(
+            "round-trips",
+            "POST round trips",
+            "req/s",
+            {f"{n} clients": (f"post-{n}", "rate") for n in (1, 16, 64)},
+            results,
+        ),
         _plot(
             "streams",
             "Events delivered",
