@@ -80,6 +80,7 @@ def rows() -> list[Row]:
         row("reconnect, replay of 50k", "replay", "rate", "events/s"),
         row("… lost", "replay", "lost_share", "%", (0, None), is_less=True),
         row("start to first 200 on health", "start", "ms", "ms", (300, None), is_less=True),
+        row("… CPU until then", "start", "cpu_ms", "ms", is_less=True),
         row("idle memory", "start", "idle_mb", "MB", (45, None), is_less=True),
         row("GET 256 MiB", "get", "mb_per_s", "MB/s", (1.5, "peer")),
         row("… memory at most", "get", "rss_mb", "MB", (60, None), is_less=True),

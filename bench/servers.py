@@ -171,10 +171,10 @@ class Server:
 
     def all_memory(self) -> float:
         """Megabytes of the server and everything that it has started (proportional where shared)."""
-        return sum(_pss(pid) for pid in _tree(self.pid)) / 1024
+        return sum(_pss(pid) for pid in process_tree(self.pid)) / 1024
 
     def process_count(self) -> int:
-        return len(_tree(self.pid))
+        return len(process_tree(self.pid))
 
 
 class Ours(Server):
@@ -253,7 +253,7 @@ def _free_port() -> int:
         return port
 
 
-def _tree(root: int) -> list[int]:
+def process_tree(root: int) -> list[int]:
     """The process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

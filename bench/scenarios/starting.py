@@ -11,7 +11,8 @@ from bench.servers import Server
 def start(server: Server) -> Figures:
     seconds = server.start()
     try:
+        cpu = server.cpu()
         time.sleep(0.3)
-        return {"ms": seconds * 1000, "idle_mb": server.memory()}
+        return {"ms": seconds * 1000, "cpu_ms": cpu * 1000, "idle_mb": server.memory()}
     finally:
         server.stop()
