@@ -26,6 +26,8 @@ _stderr = logging.getLogger("sandbox_agent.agent.stderr")
 
 _PIPE_SIZE = 1 << 20
 _WRITE_HIGH_WATER = 4 << 20
+_LARGE_CHUNK = 1 << 16
+"""A read of so much is likely to be followed by another at once."""
 _LAST_OUTPUT = 0.3
 """Seconds that a dead process's pipes may stay open (a grandchild can hold them) before we stop reading."""
 
@@ -68,6 +70,7 @@ class AgentProcess:
         self._died = asyncio.Event()
         self._status: ExitStatus | None = None
         self._unwritten: list[bytes] = []
+        self._is_paused = False
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
         self._finishing: asyncio.Task[None] | None = None
@@ -130,10 +133,12 @@ class AgentProcess:
         await self._stdin_ready.wait()
 
     def pause_reading(self) -> None:
+        self._is_paused = True
         if self._stdout is not None and not self._stdout.is_closing():
             self._stdout.pause_reading()
 
     def resume_reading(self) -> None:
+        self._is_paused = False
         if self._stdout is not None and not self._stdout.is_closing():
             self._stdout.resume_reading()
 
@@ -194,6 +199,14 @@ class AgentProcess:
         lines = self._splitter.feed(chunk)
         if lines:
             self._on_lines(lines)
+        if len(chunk) >= _LARGE_CHUNK and not self._is_paused and self._stdout is not None:
+            self._stdout.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """After a turn of the loop, in which readers got what came: else one read would follow another for long."""
+        if not self._is_paused:
+            self.resume_reading()
 
     def _end_of_stdout(self) -> None:
         lines = self._splitter.finish()
