@@ -17,7 +17,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from sandbox_agent.http.wire import BoundedProtocol
 
 Abandon = Callable[[], None]
 """The peer has gone: nobody waits for the answer any more."""
@@ -35,7 +37,7 @@ _NOT_REMEMBERED = re.compile(
 )
 
 
-class DirectProtocol(HttpToolsProtocol):
+class DirectProtocol(BoundedProtocol):
     """One socket. `_repeat` takes the body of a request that is `_before`, its length, `_after`, and that body."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +109,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _is_taken(self, data: bytes, repeat: Repeat) -> bool:
         """Whether `data` repeats what is known, and is answered or held here."""
-        if not data.startswith(self._before) or self.flow.write_paused:
+        if not data.startswith(self._before) or self.flow.write_paused or self.transport.is_closing():
             return False
         if self.cycle is not None and not self.cycle.response_complete:
             return False
