@@ -111,6 +111,7 @@ def _parts(
         limits=AppLimits(subscribers=settings.max_subscribers),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
+        default_agent=settings.default_agent,
     )
 
 
@@ -168,11 +169,14 @@ _EVERY_ANSWER = [
 
 
 def _uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
         http=bounded(settings.max_sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
         ws="websockets-sansio",
+        ws_max_size=settings.max_body_bytes,
+        ws_per_message_deflate=False,
         lifespan="off",
         proxy_headers=False,
         access_log=False,
