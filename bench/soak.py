@@ -184,7 +184,7 @@ def main() -> None:
         problems.append(f"memory grows by {slope:.2f} MB a minute")
     text = describe(tally, wanted.minutes, wanted.sessions, slope, left, problems)
     print(text)
-    if wanted.minutes >= 5:
+    if wanted.minutes >= 2:
         PLOTS.mkdir(parents=True, exist_ok=True)
         lines = {
             "memory, MB": [(at, memory) for at, memory, _ in tally.samples],

@@ -19,7 +19,7 @@ typedef struct {
     long events, missing, doubled, next, gaps;
 } Stream;
 
-static long expected, first_sent, last_came, *delays, delay_count, delay_room = 1 << 16;
+static long expected, opened_at, first_sent, last_came, *delays, delay_count, delay_room = 1 << 16;
 
 static void take_event(Stream *s, char *line, char *end, long now) {
     if (memmem(line, end - line, "_sandboxagent/stream/gap", 24)) s->gaps++;
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
             s->raw_used += got, taken += got;
             if (!s->is_open) {
                 if (!open_body(s)) continue;
-                if (++opened == count) puts("ready"), fflush(stdout);
+                if (++opened == count) opened_at = now_ns(), puts("ready"), fflush(stdout);
             }
             decode_body(s);
             take_lines(s, now_ns());
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
         missing += s->missing + (s->next < expected ? expected - s->next : 0);
     }
     qsort(delays, delay_count, sizeof *delays, compare_longs);
-    printf("{\"events\":%ld,\"missing\":%ld,\"doubled\":%ld,\"gaps\":%ld,\"seconds\":%.6f,\"p50_us\":%.1f,"
-           "\"p99_us\":%.1f,\"cpu_s\":%.4f}\n", events, missing, doubled, gaps, (last_came - first_sent) / 1e9,
+    printf("{\"events\":%ld,\"missing\":%ld,\"doubled\":%ld,\"gaps\":%ld,\"seconds\":%.6f,\"open_s\":%.6f,\"p50_us\":%.1f,"
+           "\"p99_us\":%.1f,\"cpu_s\":%.4f}\n", events, missing, doubled, gaps, (last_came - first_sent) / 1e9, (last_came - opened_at) / 1e9,
            percentile_us(delays, delay_count, .5), percentile_us(delays, delay_count, .99), cpu_seconds());
 }

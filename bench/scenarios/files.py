@@ -21,9 +21,10 @@ def get_file(server: Server, *, mebibytes: int) -> Figures:
     with server.running():
         path = server.folder / "large.bin"
         path.write_bytes(_large_file(mebibytes).read_bytes())
+        before = server.cpu()
         figures = load.transfer(server.port, _head(server, "GET", "/v1/fs/file", path))
         _require(figures, 200, mebibytes << 20)
-        return {"mb_per_s": (mebibytes << 20) / 1e6 / figures["seconds"], "rss_mb": server.memory("VmHWM")}
+        return {**_speed(server, mebibytes, figures), "cpu_ms": (server.cpu() - before) * 1000}
 
 
 def put_file(server: Server, *, mebibytes: int) -> Figures:
@@ -31,11 +32,12 @@ def put_file(server: Server, *, mebibytes: int) -> Figures:
         path = server.folder / "put.bin"
         size = mebibytes << 20
         more = f"content-type: application/octet-stream\r\ncontent-length: {size}\r\n"
+        before = server.cpu()
         figures = load.transfer(server.port, _head(server, "PUT", "/v1/fs/file", path, more), _large_file(mebibytes))
         _require(figures, 200)
         if path.stat().st_size != size:
             raise RuntimeError(f"{path} has {path.stat().st_size} bytes instead of {size}")
-        return {"mb_per_s": size / 1e6 / figures["seconds"], "rss_mb": server.memory("VmHWM")}
+        return {**_speed(server, mebibytes, figures), "cpu_ms": (server.cpu() - before) * 1000}
 
 
 def upload_tar(server: Server, *, files: int) -> Figures:
@@ -49,6 +51,10 @@ def upload_tar(server: Server, *, files: int) -> Figures:
         if found != files:
             raise RuntimeError(f"{found} files instead of {files}")
         return {"ms": figures["seconds"] * 1000, "rss_mb": server.memory("VmHWM")}
+
+
+def _speed(server: Server, mebibytes: int, figures: Figures) -> Figures:
+    return {"mb_per_s": (mebibytes << 20) / 1e6 / figures["seconds"], "rss_mb": server.memory("VmHWM")}
 
 
 def _head(server: Server, verb: str, route: str, path: Path, more: str = "") -> bytes:
@@ -74,7 +80,7 @@ def _large_file(mebibytes: int) -> Path:
 
 
 def _tar(files: int) -> Path:
-    path = CACHE / f"{files}-files.tar"
+    path = CACHE / f"{files}-small-files.tar"
     if not path.exists():
         with tarfile.open(path, "w") as archive:
             for number in range(files):
