@@ -55,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_sockets: int = 4096
     max_subscribers: int = 4000
     max_file_bytes: int | None = None
+    direct_http: bool = True
+    """Requests that repeat on a socket skip the plain ASGI path."""
     agents: dict[str, CustomAgent] = {}
     environ: dict[str, str] = {}
     """Our own environment, from which agents get the allow-listed part."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
@@ -14,16 +13,8 @@ from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, 
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.route import Client
 from sandbox_agent.errors import AgentExited, AgentTimeout
+from sandbox_agent.hub.asked import Answer, Asked, Deadlines
 from sandbox_agent.hub.stream import Stream
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A JSON-RPC answer, and the id of the last event that was on the stream before it."""
-
-    line: bytes
-    last_event_id: int
-
 
 Dispatch = Callable[["Connection", int, Frame, bytes], None]
 OpenStream = Callable[[StreamKey, int], Stream]
@@ -55,7 +46,8 @@ class Connection:
         self._open_stream = open_stream
         self._dispatch = dispatch
         self._tickets = count(1)
-        self._waiters: dict[int, asyncio.Future[Answer]] = {}
+        self._waiters: dict[int, asyncio.Future[Answer] | Asked] = {}
+        self._deadlines = Deadlines(self._waiters)
 
     @property
     def streams(self) -> list[Stream]:
@@ -84,6 +76,19 @@ class Connection:
             raise
         finally:
             del self._waiters[ticket]
+
+    def ask(
+        self, frame: Frame, raw: bytes, give: Callable[[Answer | AgentTimeout], None], *, timeout: float | None
+    ) -> Callable[[], None]:
+        """Send a request whose answer is given to `give`, perhaps before this returns.
+
+        What it returns ends the wait: then the answer comes on the stream instead, as it does after a time-out."""
+        ticket = next(self._tickets)
+        asked = Asked(self._waiters, ticket, frame.method, give)
+        if timeout is not None:
+            self._deadlines.add(asked, timeout)
+        self._dispatch(self, ticket, frame, raw)
+        return asked.abandon
 
     def submit(self, frame: Frame, raw: bytes) -> None:
         """Send a request whose answer comes on the stream."""

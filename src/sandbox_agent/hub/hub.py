@@ -228,6 +228,11 @@ class Hub:
         if agent is not None:
             await agent.room()
 
+    def has_room(self, connection: Connection) -> bool:
+        """Whether the connection's agent can take more at once."""
+        agent = self.agents.get(connection.agent)
+        return agent is None or agent.has_room
+
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
         self.closing.set()
