@@ -74,7 +74,7 @@ class Files:
         """Replace a file by bytes, text, a local file or a stream of bytes. Gives its size."""
         match content:
             case str():
-                sent: bytes | AsyncIterator[bytes] = content.encode()
+                sent: bytes | AsyncIterator[bytes] = bytes(content, "utf-8")
             case Path():
                 sent = _pieces(content)
             case _:

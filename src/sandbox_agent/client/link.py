@@ -65,12 +65,7 @@ class Link:
 
     async def post(self, message: Message, *, timeout: float | None) -> httpx.Response:
         """One try. Raises httpx.HTTPError when it broke, UnknownConnection when the server has forgotten us."""
-        limits = httpx.Timeout(timeout, connect=10.0, pool=None)
-        content = msgspec.json.encode(message)
-        response = await self.http.post(PATH, content=content, headers={**_JSON, **self.headers}, timeout=limits)
-        if response.status_code >= 400:
-            raise from_response(response)
-        return response
+        return await self._post(message, {**_JSON, **self.headers}, timeout)
 
     async def call(self, method: str, params: Message) -> Message:
         """A request of the link's own: the result. Its updates are not waited for."""
@@ -99,9 +94,15 @@ class Link:
             except httpx.HTTPError:
                 pass
 
+    async def _post(self, message: Message, headers: dict[str, str], timeout: float | None) -> httpx.Response:
+        limits = httpx.Timeout(timeout, connect=10.0, pool=None)
+        response = await self.http.post(PATH, content=msgspec.json.encode(message), headers=headers, timeout=limits)
+        if response.status_code >= 400:
+            raise from_response(response)
+        return response
+
     async def _begin(self) -> Message:
-        self._id = None
-        response = await self.post(self._initialize, timeout=_OPEN_TIMEOUT)
+        response = await self._post(self._initialize, _JSON, _OPEN_TIMEOUT)
         self._id = response.headers[CONNECTION]
         self.epoch += 1
         self.last_event = 0
