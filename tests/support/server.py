@@ -69,6 +69,16 @@ async def running_server(
         await _end(process)
 
 
+def mock_agents(**flags: str) -> str:
+    """A config with the built-in agent under other names, each with start flags of its own."""
+    tables = [
+        f"[agents.{name}]\ncommand = {[sys.executable, '-m', 'sandbox_agent.mock_agent', *words.split()]!r}\n"
+        'env_passthrough = ["SANDBOX_AGENT_MOCK_STATE"]\n'
+        for name, words in flags.items()
+    ]
+    return "\n".join(tables)
+
+
 def _environment(home: Path) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],

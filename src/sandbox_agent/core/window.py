@@ -113,7 +113,7 @@ class Window:
         if self._size > self._memory_limit and len(self._recent) > 1:
             self._evict()
 
-    def read(self, after: int, *, max_bytes: int = 1 << 18, max_stored: int = 4096) -> Lines | Stored | Gap | None:
+    def read(self, after: int, *, max_bytes: int = 1 << 18) -> Lines | Stored | Gap | None:
         """What follows event `after`, as one piece; None when there is nothing yet. `after` ≤ last_id."""
         wanted = after + 1
         if wanted >= self._next:
@@ -122,7 +122,7 @@ class Window:
             return Gap(wanted, self.oldest_id - 1)
         if self._recent and wanted >= self._recent[0].first:
             return Lines(wanted, self._collect(wanted, max_bytes))
-        return self._locate(wanted, max_stored)
+        return self._locate(wanted)
 
     def _collect(self, wanted: int, max_bytes: int) -> list[bytes]:
         lines: list[bytes] = []
@@ -144,7 +144,7 @@ class Window:
                 break
         return lines
 
-    def _locate(self, wanted: int, max_stored: int) -> Stored:
+    def _locate(self, wanted: int) -> Stored:
         at = bisect_right(self._old_ids, wanted) - 1
         first = self._old_ids[at]
         end = self._old_ids[at + 1] if at + 1 < len(self._old_ids) else self._recent[0].first
@@ -153,7 +153,7 @@ class Window:
             wanted,
             self._streams[self._old_streams[at]],
             self._old_sequences[at] + skip,
-            min(end - wanted, max_stored),
+            end - wanted,
         )
 
     def _evict(self) -> None:

@@ -65,7 +65,8 @@ def policy_of(wishes: Wishes, default: PermissionPolicy) -> PermissionPolicy:
 
 
 def new_record(agent: Agent, params: dict[str, Any], wishes: Wishes, result: dict[str, Any]) -> SessionRecord:
-    extra = {"agentVersionRequested": wishes.agent_version_requested} if wishes.agent_version_requested else {}
+    named = {"title": wishes.title, "agentVersionRequested": wishes.agent_version_requested}
+    extra = {name: value for name, value in named.items() if value is not None}
     return SessionRecord(
         agent=agent.id,
         session_id=SessionId(result["sessionId"]),

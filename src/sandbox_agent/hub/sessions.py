@@ -90,7 +90,7 @@ class Sessions:
             return
         update = msgspec.json.decode(frames.params_of(line), type=_Update).update
         if kind == "session_info_update":
-            if isinstance(update.get("title"), str):
+            if isinstance(update.get("title"), str) and "title" not in record.metadata:  # a person's title stays
                 record.title = update["title"]
         else:
             record.setup = setup.after_update(record.setup, kind, update)

@@ -13,6 +13,7 @@ from sandbox_agent.errors import InvalidParams, StreamTaken
 from sandbox_agent.store.base import Store
 
 GAP = "_sandboxagent/stream/gap"
+_FETCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,11 @@ class Stream:
                 return self._gap(first, last)
 
     async def _fetch(self, wanted: Stored) -> Batch:
-        entries = await self._store.read(wanted.stream, after=wanted.sequence - 1, limit=wanted.count)
-        if not entries or entries[0].sequence >= wanted.sequence + wanted.count:
-            return self._gap(wanted.first, wanted.first + wanted.count - 1)
-        missing = entries[0].sequence - wanted.sequence
+        limit = min(wanted.count, _FETCH)
+        entries = await self._store.read(wanted.stream, after=wanted.sequence - 1, limit=limit)
+        missing = entries[0].sequence - wanted.sequence if entries else wanted.count
         if missing:
-            return self._gap(wanted.first, wanted.first + missing - 1)
+            return self._gap(wanted.first, wanted.first + min(missing, wanted.count) - 1)
         return Batch(wanted.first, [entry.envelope for entry in entries])
 
     def _gap(self, first: int, last: int) -> Batch:
