@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from acp import schema
-from support.server import running_server
 
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import PermissionRequest, QuestionRequest, Session
+from support.server import running_server
 
 
 async def _last_status(session: Session, prompt: str = "tool ls") -> Any:

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.server import running_server
 
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import Session, text_of
 from sandbox_agent.errors import InvalidParams, RequestFailed, UnknownSession
+from support.server import running_server
 
 
 async def test_load_brings_the_conversation_and_the_session_goes_on(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from acp import schema
-from support.server import running_server
 
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import Session, UnknownUpdate, text_of
 from sandbox_agent.client.updates import read_update
 from sandbox_agent.errors import AgentExited, RequestFailed, SessionEnded, UnknownAgent
+from support.server import running_server
 
 
 @asynccontextmanager
