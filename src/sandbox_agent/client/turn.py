@@ -80,6 +80,7 @@ class Turn:
         self._inbox.begin(box)
         asking = asyncio.create_task(self._connection.call("session/prompt", self._params))
         asking.add_done_callback(lambda _: self._inbox.finish(box))
+        asking.add_done_callback(_retrieve)
         try:
             while (envelope := await box.mailbox.take()) is not None:
                 yield envelope
@@ -102,10 +103,13 @@ async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: a
     except TimeoutError:
         pass
     finally:
-        if asking.done() and not asking.cancelled():
-            asking.exception()  # nobody waits for it any more
-        else:
-            asking.cancel()
+        asking.cancel()
+
+
+def _retrieve(asking: asyncio.Task[dict[str, Any]]) -> None:
+    """Whoever iterates raises it; if nobody does any more, that is no reason to complain."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def prompt_blocks(content: str | list[Any]) -> list[dict[str, Any]]:
