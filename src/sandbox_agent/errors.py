@@ -30,6 +30,7 @@
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
     ├── InstallError                 an install did not happen; nothing was changed
+    │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
@@ -225,6 +226,12 @@ class InsufficientStorage(SandboxAgentError):
     status = 507
     title = "Storage is full"
     retryable = True
+
+
+class InstallImpossible(InstallError):
+    status = 409
+    title = "Agent cannot be installed here"
+    retryable = False
 
 
 class StoreError(SandboxAgentError):

@@ -45,7 +45,14 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
     )
     await store.open()
     try:
-        hub = Hub(store, Catalog(settings.agents), environ=settings.environ, options=_options(settings))
+        catalog = Catalog(
+            settings.agents,
+            data_dir=settings.data_path,
+            registry_url=settings.acp_registry_url,
+            require_preinstall=settings.require_preinstall,
+            env=settings.environ,
+        )
+        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings))
         app = App(
             hub,
             token=settings.token,
@@ -53,6 +60,7 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
             body_limit=settings.max_body_bytes,
         )
         server = _Server(_uvicorn_config(app), hub, on_started=lambda: announce(_address(listener)))
+        hub.background(hub.watch_store())
         await server.serve(sockets=[listener])
     finally:
         await store.close()

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import msgspec
 
 from sandbox_agent.agents import CustomAgent
+from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL
 from sandbox_agent.errors import ConfigError
 
 _PREFIX = "SANDBOX_AGENT_"
-DEFAULT_REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_level: LogLevel = "info"
     default_agent: str | None = None
     acp_request_timeout_ms: int = 120_000
-    acp_registry_url: str = DEFAULT_REGISTRY
+    acp_registry_url: str = DEFAULT_REGISTRY_URL
     require_preinstall: bool = False
     permission_mode: str = "ask"
     permission_timeout_ms: int | None = None

@@ -1,5 +1,18 @@
-"""Which agents there are, and how each is launched and installed."""
+"""Which agents there are, and how each is found, installed, verified and launched."""
 
-from sandbox_agent.agents.catalog import Catalog, CustomAgent
+from sandbox_agent.agents.catalog import AgentListing, Catalog, CustomAgent
+from sandbox_agent.agents.credentials import Credential, find_credentials
+from sandbox_agent.agents.install import InstallResult, Progress, ProgressCallback
+from sandbox_agent.agents.receipt import Artifact
 
-__all__ = ["Catalog", "CustomAgent"]
+__all__ = [
+    "AgentListing",
+    "Artifact",
+    "Catalog",
+    "Credential",
+    "CustomAgent",
+    "InstallResult",
+    "Progress",
+    "ProgressCallback",
+    "find_credentials",
+]

@@ -1,49 +1,277 @@
-"""The agents this server knows: the built-in one and those of the user's config."""
+"""The agents this server knows: those of the manifest, of the user's config, and what was installed by slug."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
+from sandbox_agent.agents.credentials import AGENTS_WITH_CREDENTIALS, find_credentials
+from sandbox_agent.agents.install import Installer, InstallResult, ProgressCallback
+from sandbox_agent.agents.instructions import install_command, write_instructions
+from sandbox_agent.agents.manifest import AgentEntry, Manifest, Runtime, Support, load_manifest
+from sandbox_agent.agents.names import check_agent_id
+from sandbox_agent.agents.plan import InstallRequest
+from sandbox_agent.agents.receipt import Artifact, Receipt, Source, expand
+from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL, Registry
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.launch import LaunchSpec
-from sandbox_agent.errors import UnknownAgent
+from sandbox_agent.errors import (
+    AgentNotInstalled,
+    ConfigError,
+    InstallImpossible,
+    InvalidParams,
+    UnknownAgent,
+)
 
 MOCK = AgentId("mock")
+_COMMAND = re.compile(r"\{bin\}/([\w.+-]+)")
 
 
 class CustomAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One `[agents.NAME]` table of the config file."""
+    """One `[agents.NAME]` table of the config file.
 
-    command: tuple[str, ...]
+    Without `command` it adds to the agent of that name: more environment, or another `version` to install.
+    """
+
+    command: tuple[str, ...] = ()
     env: dict[str, str] = {}
     env_passthrough: tuple[str, ...] = ()
+    name: str | None = None
+    version: str | None = None
+
+
+class AgentListing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is true of an agent now. `source` is where what is installed came from; None when nothing is."""
+
+    id: str
+    name: str
+    support: Support
+    installed: bool
+    version: str | None = None
+    path: str | None = None
+    source: Source | None = None
+    verified: bool = False
+    credentials_available: bool = False
+    instructions: str = ""
+    runtime: Runtime | None = None
+    artifacts: tuple[Artifact, ...] = ()
 
 
 class Catalog:
-    def __init__(self, custom: dict[str, CustomAgent]) -> None:
-        self._specs = {
-            MOCK: LaunchSpec(
-                agent=MOCK,
-                command=(sys.executable, "-m", "sandbox_agent.mock_agent"),
-                env_passthrough=("SANDBOX_AGENT_MOCK_STATE",),
-            )
-        }
-        for name, agent in custom.items():
-            self._specs[AgentId(name)] = LaunchSpec(
-                agent=AgentId(name),
-                command=agent.command,
-                env=agent.env,
-                env_passthrough=agent.env_passthrough,
-            )
+    """`env` is the environment to look for commands and credentials in; nothing else of it is read here.
+
+    Without `data_dir` only built-in, custom and already present agents can be launched.
+    """
+
+    def __init__(
+        self,
+        custom: Mapping[str, CustomAgent] | None = None,
+        *,
+        data_dir: Path | None = None,
+        registry_url: str = DEFAULT_REGISTRY_URL,
+        require_preinstall: bool = False,
+        env: Mapping[str, str] | None = None,
+        manifest: Manifest | None = None,
+    ) -> None:
+        self._manifest = manifest or load_manifest()
+        self._custom = dict(custom or {})
+        self._data_dir = data_dir
+        self._require_preinstall = require_preinstall
+        self._env = dict(env or {})
+        for name, agent in self._custom.items():
+            _check_custom(name, agent, self._manifest)
+        self._registry: Registry | None = None
+        self._installer: Installer | None = None
+        if data_dir is not None:
+            self._registry = Registry(registry_url, data_dir / "cache", self._env)
+            self._installer = Installer(self._manifest, self._registry, data_dir=data_dir, env=self._env)
 
     def ids(self) -> list[AgentId]:
-        return list(self._specs)
+        """Every agent by name: the manifest's, the config's, and those installed from the registry by their slug."""
+        shelves = self._data_dir / "agents" if self._data_dir else None
+        by_slug = sorted(p.name for p in shelves.iterdir() if p.is_dir()) if shelves and shelves.is_dir() else []
+        others = [name for name in by_slug if self._installed(name)]
+        return [AgentId(name) for name in dict.fromkeys([*self._manifest.agents, *self._custom, *others])]
 
-    async def ensure(self, agent: AgentId) -> LaunchSpec:
-        """How to launch `agent`, installed if need be. Raises UnknownAgent."""
-        try:
-            return self._specs[agent]
-        except KeyError:
-            raise UnknownAgent(agent, known=sorted(self._specs)) from None
+    async def ensure(self, agent: AgentId, *, progress: ProgressCallback | None = None) -> LaunchSpec:
+        """How to launch `agent`, installed if need be.
+
+        Raises UnknownAgent, AgentNotInstalled when nothing may be installed, or InstallError. A name that neither
+        the catalog nor the last copy of the registry knows is unknown: the network is asked by `install` only.
+        """
+        spec = self._present(agent)
+        if spec is not None:
+            return spec
+        self._check_known(agent)
+        if self._require_preinstall or self._installer is None:
+            raise AgentNotInstalled(
+                f"{agent} is not installed, and installing on demand is off: run `{install_command(agent)}` first",
+                agent=agent,
+                command=install_command(agent),
+            )
+        await self.install(agent, progress=progress)
+        spec = self._present(agent)
+        if spec is None:
+            raise AgentNotInstalled(f"{agent} was removed while it was being started", agent=agent)
+        return spec
+
+    async def install(
+        self,
+        agent: AgentId,
+        *,
+        reinstall: bool = False,
+        agent_version: str | None = None,
+        agent_process_version: str | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> InstallResult:
+        """Install `agent`, known here or to the registry. Agents that come with the server or the machine already are.
+
+        Raises UnknownAgent, InvalidParams, InstallImpossible, InstallError.
+        """
+        custom = self._custom.get(agent)
+        request = InstallRequest(
+            agent=agent,
+            reinstall=reinstall,
+            agent_version=agent_version,
+            agent_process_version=agent_process_version or (custom.version if custom else None),
+        )
+        listing = self.describe(agent) if agent in self._manifest.agents or custom else None
+        if listing and listing.installed and listing.source in {"builtin", "custom", "path"}:
+            entry = self._manifest.agents.get(agent)
+            if listing.source != "path" or entry is None or entry.support == "manual":
+                return InstallResult(
+                    agent=agent, already_installed=True, artifacts=listing.artifacts, source=listing.source
+                )
+        if self._installer is None:
+            raise InstallImpossible(f"{agent} cannot be installed: there is no data directory")
+        return await self._installer.install(request, progress)
+
+    def describe(self, agent: AgentId) -> AgentListing:
+        """Reads a few small files; asks nobody. Raises UnknownAgent."""
+        self._check_known(agent)
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        there = self._installed(agent)
+        listing = AgentListing(
+            id=agent,
+            name=(custom and custom.name) or (entry.name if entry else agent),
+            support=entry.support if entry and not (custom and custom.command) else "supported",
+            installed=False,
+            credentials_available=self._has_credentials(agent, entry),
+            instructions=write_instructions(entry) if entry else f"install: {install_command(agent)}",
+            runtime=entry.runtime if entry else None,
+        )
+        spec = self._present(agent)
+        if spec is None:
+            return listing
+        if there and not (custom and custom.command):
+            home, receipt = there
+            return msgspec.structs.replace(
+                listing,
+                installed=True,
+                version=receipt.version,
+                path=str(home),
+                source=receipt.source,
+                verified=receipt.verified,
+                artifacts=receipt.artifacts,
+            )
+        source: Source = "custom" if custom and custom.command else "builtin" if entry and entry.builtin else "path"
+        return msgspec.structs.replace(
+            listing, installed=True, path=spec.command[0], source=source, verified=source == "builtin"
+        )
+
+    def instructions(self, agent: AgentId) -> str:
+        return self.describe(agent).instructions
+
+    def _present(self, agent: AgentId) -> LaunchSpec | None:
+        """How to launch what is here now: the config's command, the built-in one, an install of ours, one on PATH."""
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        there = self._installed(agent)
+        if custom and custom.command:
+            spec = LaunchSpec(agent=agent, command=custom.command)
+        elif entry and entry.builtin:
+            spec = LaunchSpec(agent=agent, command=(sys.executable, "-m", entry.builtin))
+        elif there:
+            spec = self._launch_installed(agent, *there)
+        elif entry and (entry.support == "manual" or self._require_preinstall):
+            on_path = self._on_path(entry)
+            if on_path is None:
+                return None
+            spec = on_path
+        else:
+            return None
+        return msgspec.structs.replace(
+            spec,
+            env={**spec.env, **(custom.env if custom else {})},
+            env_passthrough=(
+                *(entry.env_passthrough if entry else ()),
+                *(custom.env_passthrough if custom else ()),
+            ),
+        )
+
+    def _launch_installed(self, agent: AgentId, home: Path, receipt: Receipt) -> LaunchSpec:
+        env = {name: expand(value, home, receipt.layout) for name, value in receipt.env.items()}
+        if receipt.private_node:
+            env["PATH"] = f"{home}/runtime/bin{os.pathsep}{self._env.get('PATH', os.defpath)}"
+        command = tuple(expand(part, home, receipt.layout) for part in receipt.command)
+        return LaunchSpec(agent=agent, command=command, env=env)
+
+    def _on_path(self, entry: AgentEntry) -> LaunchSpec | None:
+        """Launch commands that the user put on PATH, under the names that an install would have given them."""
+        path, missing = self._env.get("PATH", ""), False
+
+        def find(match: re.Match[str]) -> str:
+            nonlocal missing
+            found = shutil.which(match[1], path=path)
+            missing = missing or found is None
+            return found or match[1]
+
+        command = tuple(_COMMAND.sub(find, part) for part in entry.command if part != "{python}")
+        env = {name: _COMMAND.sub(find, value) for name, value in entry.env.items()}
+        return None if missing or not command else LaunchSpec(agent=AgentId(entry.id), command=command, env=env)
+
+    def _installed(self, agent: str) -> tuple[Path, Receipt] | None:
+        """Our own install, if it is of the version that the config may pin."""
+        there = self._installer.installed(agent) if self._installer and _is_name(agent) else None
+        custom = self._custom.get(agent)
+        if there is None or custom is None or custom.version is None:
+            return there
+        return there if custom.version in {a.version for a in there[1].artifacts if a.kind == "agent_process"} else None
+
+    def _check_known(self, agent: AgentId) -> None:
+        if agent in self._manifest.agents or agent in self._custom or self._installed(agent):
+            return
+        listed = self._registry.cached() if self._registry and _is_name(agent) else None
+        if listed is None or agent not in listed.agents:
+            raise UnknownAgent(agent, known=sorted(self.ids()))
+
+    def _has_credentials(self, agent: AgentId, entry: AgentEntry | None) -> bool:
+        keys = [name for name in (entry.env_passthrough if entry else ()) if name.endswith(("_API_KEY", "_TOKEN"))]
+        if any(self._env.get(name) for name in keys):
+            return True
+        home = Path(self._env.get("HOME") or "/nonexistent")
+        return agent in AGENTS_WITH_CREDENTIALS and bool(find_credentials(self._env, home, agent=agent))
+
+
+def _is_name(agent: str) -> bool:
+    try:
+        check_agent_id(agent)
+    except InvalidParams:
+        return False
+    return True
+
+
+def _check_custom(name: str, agent: CustomAgent, manifest: Manifest) -> None:
+    if not _is_name(name):
+        raise ConfigError(f"agents.{name}: not a valid agent name")
+    if not agent.command and name not in manifest.agents:
+        raise ConfigError(f"agents.{name}: there is no such agent to add to, so it needs a `command`")
+    try:
+        InstallRequest(agent=name, agent_process_version=agent.version)
+    except InvalidParams as error:
+        raise ConfigError(f"agents.{name}: {error}") from error
