@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
+from collections.abc import Iterator
 
 
 def can_ask() -> bool:
     """Whether somebody sits at a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextlib.contextmanager
+def quiet_control_keys() -> Iterator[None]:
+    """While it lasts, the terminal does not write ^C into what is being drawn."""
+    if not can_ask():
+        yield
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHOCTL
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 async def read_line() -> str | None:

@@ -67,6 +67,7 @@ async def _run(target: Target, wanted: Wanted) -> int:
 
     from sandbox_agent.cli.approval import Approval  # noqa: PLC0415
     from sandbox_agent.cli.exits import stop_code  # noqa: PLC0415
+    from sandbox_agent.cli.keyboard import quiet_control_keys  # noqa: PLC0415
     from sandbox_agent.cli.rendering import TurnView  # noqa: PLC0415
 
     console = Console(highlight=False)
@@ -77,7 +78,7 @@ async def _run(target: Target, wanted: Wanted) -> int:
         session = await _session(sandbox, wanted)
         console.print(f"[dim]{session.agent} · session {session.id}[/]")
         turn = session.prompt(wanted.prompt)
-        with _interruptible(session, lambda text: view.note(text, "yellow")):
+        with quiet_control_keys(), _interruptible(session, lambda text: view.note(text, "yellow")):
             async for update in turn:
                 view.show(update)
         view.pause()

@@ -40,7 +40,7 @@ class EmbeddedServer:
     ) -> EmbeddedServer:
         """Raises ConfigError with what the server said when it does not come up."""
         token = secrets.token_urlsafe(24)
-        args = ["server", "--port", "0", *flags]
+        args = ["server", *(() if "--port" in flags else ("--port", "0")), *flags]
         for flag, value in (("--data-dir", data_dir), ("--config", config)):
             args += [flag, str(value)] if value is not None else []
         process = await asyncio.create_subprocess_exec(

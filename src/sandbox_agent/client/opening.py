@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sandbox_agent.client.connection import AgentConnection
+from sandbox_agent.client.inbox import Inbox
 from sandbox_agent.client.session import Session
 from sandbox_agent.client.updates import read_update
 from sandbox_agent.core.frames import META
@@ -63,6 +64,12 @@ async def resume(connection: AgentConnection, session_id: str, cwd: str) -> Sess
             connection.inboxes.pop(session_id, None)
         raise
     return Session(connection, inbox, answer)
+
+
+async def refer(connection: AgentConnection, session_id: str) -> Session:
+    """A session that is not attached: no updates come."""
+    known = await connection.call("_sandboxagent/session/get", {"sessionId": session_id})
+    return Session(connection, Inbox(known["sessionId"], known.get("cwd") or "/", connection), known)
 
 
 async def _named(connection: AgentConnection, name: str, cwd: str) -> tuple[str, str]:

@@ -169,6 +169,12 @@ class SandboxAgent:
 
         return await resume(await self._connection_for(session_id, agent), session_id, str(cwd or "/"))
 
+    async def get_session(self, session_id: str, *, agent: str | None = None) -> Session:
+        """A session without attaching to it: to read its history, describe, terminate or delete it."""
+        from sandbox_agent.client.opening import refer  # noqa: PLC0415
+
+        return await refer(await self._connection_for(session_id, agent), session_id)
+
     async def list_sessions(
         self, *, agent: str | None = None, cwd: str | None = None, limit: int | None = None
     ) -> list[SessionInfo]:
