@@ -176,6 +176,7 @@ class Conversations:
         verb = request.method.partition("/")[2]
         await endings.finish(self._hub.agent(record.agent), record, verb)
         if verb == "delete":
+            self._hub.agent(record.agent).relay.routes.pop(record.session_id, None)
             await self._hub.sessions.delete(record)
         request.answer({}, record.session_id)
 
