@@ -175,11 +175,11 @@ def _key(diff: schema.FileEditToolCallContent) -> tuple[str, str | None, str]:
 def _render_diff(diff: schema.FileEditToolCallContent) -> RenderableType:
     old, new = (diff.old_text or "").splitlines(), diff.new_text.splitlines()
     lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
-    text = Text(f"{diff.path}\n", style="bold")
+    text = Text(f"  {diff.path}\n", style="bold")
     for line in lines[:_DIFF_LINES]:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-        text.append(f"{line}\n", style=style)
+        text.append(f"  {line}\n", style=style)
     if len(lines) > _DIFF_LINES:
-        text.append(f"… {len(lines) - _DIFF_LINES} more lines\n", style="dim")
-    text.rstrip()
-    return Padding(text, (0, 0, 0, 2), expand=False)
+        text.append(f"  … {len(lines) - _DIFF_LINES} more lines\n", style="dim")
+    text.right_crop(1)
+    return text

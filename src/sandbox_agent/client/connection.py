@@ -58,6 +58,8 @@ class AgentConnection:
         self._asked: dict[Any, asyncio.Task[Any]] = {}
         self._connection = Connection(self._take, self._transport)
         self._background: set[asyncio.Task[None]] = set()
+        self.closing = asyncio.Event()
+        """Set when the connection is about to close: background work says what it must and ends."""
         self._notices: dict[str, Callable[[Message], None]] = {
             "session/update": self._take_update,
             _ENDED: self._take_end,
@@ -105,6 +107,7 @@ class AgentConnection:
         task.add_done_callback(self._finished)
 
     async def close(self) -> None:
+        self.closing.set()
         if self._background:
             await asyncio.wait(set(self._background), timeout=_LAST_WORDS)
         for task in self._background:

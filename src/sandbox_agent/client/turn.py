@@ -93,16 +93,19 @@ class Turn:
 
 async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: asyncio.Task[dict[str, Any]]) -> None:
     """A cancel may overtake the prompt that it is meant for, so it is said again until the turn has ended."""
+    closing = asyncio.create_task(connection.closing.wait())
     try:
         async with asyncio.timeout(_CANCEL_FOR):
             while not asking.done():
                 await connection.notify("session/cancel", {"sessionId": inbox.session_id})
-                await asyncio.wait({asking}, timeout=_CANCEL_AGAIN)
-                if inbox.turns > 1:  # the next turn must not be hit
-                    await asyncio.wait({asking})
+                again = None if inbox.turns > 1 else _CANCEL_AGAIN  # the next turn must not be hit
+                await asyncio.wait({asking, closing}, timeout=again, return_when=asyncio.FIRST_COMPLETED)
+                if closing.done():
+                    return
     except TimeoutError:
         pass
     finally:
+        closing.cancel()
         asking.cancel()
 
 
