@@ -178,6 +178,7 @@ class AgentConnection:
             if (error := answer.get("error")) is not None:
                 failure = from_rpc(error.get("code", 0), str(error.get("message", "")), error.get("data"))
                 _log.warning("session not taken up again session=%s error=%s", inbox.session_id, failure)
+        self._transport.renew_requests()
 
 
 def _notification(method: str, params: Message) -> Message:

@@ -167,7 +167,7 @@ class RpcTransport:
             except httpx.HTTPError as error:
                 failure = from_transport(error, self._link.url)
                 if isinstance(error, httpx.ReadTimeout):
-                    self._renew_requests()
+                    self.renew_requests()
             except SandboxAgentError as error:
                 if error.status not in {409, 429, 503}:
                     self._end(error)
@@ -231,8 +231,8 @@ class RpcTransport:
         lost = f"the connection broke during {message['method']}: it may or may not have been done"
         self._take_failure(message, ConnectionLost(lost))
 
-    def _renew_requests(self) -> None:
-        """The network went silent: what was posted before may wait for an answer that never comes."""
+    def renew_requests(self) -> None:
+        """The network went silent, or the connection is another: what was posted before may never be answered."""
         for outgoing in list(self._requests.values()):
             if _is_repeatable(outgoing.message["method"]):
                 outgoing.task.cancel()
