@@ -29,13 +29,13 @@
     │   ├── AgentExited              it died while somebody was waiting
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
+    ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
+    ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     ├── InstallError                 an install did not happen; nothing was changed
     │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
-    ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
-    ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     └── ConfigError                  the settings are wrong; the server does not start
 
 A class knows how it looks at the edge: HTTP status, JSON-RPC code, title, and whether a retry may help. It is
@@ -216,6 +216,23 @@ class AgentTimeout(AgentError):
     title = "Agent did not answer in time"
 
 
+class ConnectionLost(SandboxAgentError):
+    status = 503
+    title = "Server cannot be reached"
+    retryable = True
+
+
+class RequestFailed(SandboxAgentError):
+    """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
+
+    status = 502
+    title = "The agent refused"
+
+    def __init__(self, detail: str, *, remote_code: int, **data: Any) -> None:
+        super().__init__(detail, **data)
+        self.remote_code = remote_code
+
+
 class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
@@ -244,23 +261,6 @@ class ShuttingDown(SandboxAgentError):
     code = -32012
     title = "Server is shutting down"
     retryable = True
-
-
-class ConnectionLost(SandboxAgentError):
-    status = 503
-    title = "Server cannot be reached"
-    retryable = True
-
-
-class RequestFailed(SandboxAgentError):
-    """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
-
-    status = 502
-    title = "The agent refused"
-
-    def __init__(self, detail: str, *, remote_code: int, **data: Any) -> None:
-        super().__init__(detail, **data)
-        self.remote_code = remote_code
 
 
 class ConfigError(SandboxAgentError):
