@@ -20,7 +20,7 @@ Facts = dict[str, Any]
 
 @click.group()
 def agents() -> None:
-    """The agents that can be run: on this machine, or at the server that --endpoint names."""
+    """The agents that can be run. On this machine, or at the server that --endpoint names."""
 
 
 @agents.command("list")

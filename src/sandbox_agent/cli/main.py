@@ -17,7 +17,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 _COMMANDS = {
-    "agents": ("sandbox_agent.cli.agents:agents", "The agents that the server can run."),
+    "agents": ("sandbox_agent.cli.agents:agents", "The agents that can be run."),
     "api": ("sandbox_agent.cli.api:api", "Every HTTP operation of the server, for scripts."),
     "completion": ("sandbox_agent.cli.completion:completion", "Print a shell's completion script."),
     "credentials": ("sandbox_agent.cli.credentials:credentials", "API keys and logins that agents can use."),

@@ -49,10 +49,10 @@ class Api:
             raise from_response(response)
         return response
 
-    async def get(self, path: str, **query: Any) -> Any:
+    async def get(self, path: str, /, **query: Any) -> Any:
         return msgspec.json.decode((await self.request("GET", path, query=query)).content)
 
-    async def post(self, path: str, *, body: Any = None, timeout: float | None = 60.0, **query: Any) -> Any:
+    async def post(self, path: str, /, *, body: Any = None, timeout: float | None = 60.0, **query: Any) -> Any:
         response = await self.request("POST", path, query=query, body=body, timeout=timeout)
         return msgspec.json.decode(response.content) if response.content else None
 
