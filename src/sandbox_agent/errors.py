@@ -36,6 +36,7 @@
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
+    ├── Overloaded                   the server has all the work that it can take
     └── ConfigError                  the settings are wrong; the server does not start
 
 A class knows how it looks at the edge: HTTP status, JSON-RPC code, title, and whether a retry may help. It is
@@ -260,6 +261,13 @@ class ShuttingDown(SandboxAgentError):
     status = 503
     code = -32012
     title = "Server is shutting down"
+    retryable = True
+
+
+class Overloaded(SandboxAgentError):
+    status = 503
+    code = -32013
+    title = "Server is overloaded"
     retryable = True
 
 

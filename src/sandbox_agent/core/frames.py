@@ -217,6 +217,16 @@ def params_of(raw: bytes) -> bytes:
     return member(raw, "params") or b"{}"
 
 
+def decode(raw: bytes, shape: Any = Any) -> Any:
+    """The value in `raw`, half surrogate pairs mended. Raises msgspec.MsgspecError."""
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.json.decode(mended(raw), type=shape)
+
+
 def to_json(value: Any) -> bytes:
     return _encode(value)
 

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -25,12 +26,14 @@ from sandbox_agent.errors import (
     TooMany,
     UnknownConnection,
 )
+from sandbox_agent.files import FileService
 from sandbox_agent.hub import endings
 from sandbox_agent.hub.agent import Agent, AgentOptions
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.conversations import Conversations
 from sandbox_agent.hub.extensions import Extensions
+from sandbox_agent.hub.file_extensions import FileExtensions
 from sandbox_agent.hub.host import Host
 from sandbox_agent.hub.items import Items
 from sandbox_agent.hub.listing import list_sessions
@@ -62,7 +65,13 @@ class Hub:
     """Opens and closes connections, and decides for each request who answers it."""
 
     def __init__(
-        self, store: Store, catalog: AgentCatalog, *, environ: Mapping[str, str], options: HubOptions | None = None
+        self,
+        store: Store,
+        catalog: AgentCatalog,
+        *,
+        environ: Mapping[str, str],
+        options: HubOptions | None = None,
+        files: FileService | None = None,
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -72,13 +81,14 @@ class Hub:
         self._environ = environ
         self._options = options or HubOptions()
         self._ask_ids = count(1)
-        self._host = Host(environ)
+        files = files or FileService((), Path.cwd())
+        self._host = Host(environ, files)
         self._turns = Turns(store)
         self._attachment = Attachment(store, self.sessions, self.agent)
         self._items = Items(store)
         self._item_listeners: set[ConnectionId] = set()
         self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
-        self._extensions = Extensions(self)
+        self._extensions = Extensions(self, FileExtensions(files, self.sessions).methods)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self._calls: dict[ClientCall, Callable[[Request], None]] = {

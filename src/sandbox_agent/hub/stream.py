@@ -44,6 +44,11 @@ class Stream:
     def has_reader(self) -> bool:
         return self._reader is not None
 
+    @property
+    def waiting(self) -> int:
+        """Events that no reader has taken yet."""
+        return self.last_id - (self._position if self._reader is None else self._reader.position)
+
     def append(self, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         """Number lines that are entries `sequence` and following of `stream` in the store."""
         self._window.append(stream, sequence, lines)

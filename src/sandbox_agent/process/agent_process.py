@@ -66,6 +66,8 @@ class AgentProcess:
         self._stderr_ended = asyncio.Event()
         self._exited = asyncio.Event()
         self._died = asyncio.Event()
+        self._handed_over = asyncio.Event()
+        """Set when the caller of `start` has the process: an exit is told only to one who knows of it."""
         self._status: ExitStatus | None = None
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
@@ -104,6 +106,7 @@ class AgentProcess:
         except BaseException:
             await process._give_up(connecting)
             raise
+        process._handed_over.set()
         return process
 
     @property
@@ -171,6 +174,7 @@ class AgentProcess:
     async def _give_up(self, connecting: asyncio.Future[None]) -> None:
         """The start was cancelled: nobody will ever stop this process, so end it here."""
         self._on_lines, self._on_exit = lambda lines: None, lambda status: None
+        self._handed_over.set()
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(OSError):
             await connecting  # a few turns of the loop: it waits for nobody
@@ -217,6 +221,7 @@ class AgentProcess:
             if pipe is not None:
                 pipe.close()
         self._exited.set()
+        await self._handed_over.wait()  # at once, but for a process that dies while it is being started
         self._on_exit(self._status)
 
     def _read_rest(self) -> None:

@@ -12,14 +12,23 @@ from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.methods import UNLIMITED
 from sandbox_agent.errors import (
+    AgentStartFailed,
+    AgentTimeout,
     InvalidParams,
     MalformedMessage,
     MissingConnection,
+    NotAcceptable,
     SandboxAgentError,
+    StreamTaken,
+    TooLarge,
+    TooMany,
     UnknownAgent,
+    UnknownConnection,
+    UnsupportedMediaType,
 )
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
 from sandbox_agent.http.requests import ClientGone, header, read_body, require_accept, require_json
+from sandbox_agent.http.routes import Content, Operation
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.connection import Answer, Connection
 from sandbox_agent.hub.hub import Hub
@@ -27,6 +36,70 @@ from sandbox_agent.hub.hub import Hub
 CONNECTION = b"x-acp-connection-id"
 LAST_EVENT = b"x-acp-last-event-id"
 METHODS = ("POST", "GET", "DELETE")
+_MESSAGE = Content(
+    ("application/json",),
+    {
+        "type": "object",
+        "description": "One JSON-RPC 2.0 object: a request, a notification or an answer, as ACP has it.",
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "number", "null"]},
+            "method": {"type": "string"},
+            "params": {},
+            "result": {},
+            "error": {"type": "object"},
+        },
+        "required": ["jsonrpc"],
+    },
+)
+_NEEDS_CONNECTION = ("X-ACP-Connection-Id", "The connection, as the answer to `initialize` named it.", True)
+OPERATIONS = {
+    "POST": Operation(
+        name="sendMessage",
+        summary="Send one ACP message",
+        tag="rpc",
+        description="A request is answered with its JSON-RPC answer, also when the method failed. A notification, an "
+        "answer, and a request with `Prefer: respond-async` get 202; what follows comes on the stream. `initialize` "
+        'comes without the connection header, names its agent in `params._meta["sandboxagent.dev"].agent`, and its '
+        "answer has `X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` says which event came before the answer.",
+        body=_MESSAGE,
+        returns=_MESSAGE,
+        errors=(
+            202,
+            MalformedMessage,
+            UnknownConnection,
+            NotAcceptable,
+            TooLarge,
+            UnsupportedMediaType,
+            TooMany,
+            AgentStartFailed,
+            AgentTimeout,
+        ),
+        headers=(
+            ("X-ACP-Connection-Id", "The connection; left out for `initialize` only.", False),
+            ("Prefer", "`respond-async` for the answer on the stream.", False),
+        ),
+    ),
+    "GET": Operation(
+        name="readStream",
+        summary="The connection's events as server-sent events",
+        tag="rpc",
+        description="`event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With "
+        "`Last-Event-ID: N` the stream starts after N and is taken over from another reader; without it, it goes on "
+        "where the last reader stopped.",
+        returns=Content(("text/event-stream",), {"type": "string"}),
+        errors=(InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany),
+        headers=(_NEEDS_CONNECTION, ("Last-Event-ID", "The last event that was seen.", False)),
+    ),
+    "DELETE": Operation(
+        name="closeConnection",
+        summary="Close the connection; its sessions go on",
+        tag="rpc",
+        status=204,
+        errors=(MissingConnection,),
+        headers=(_NEEDS_CONNECTION,),
+    ),
+}
 
 
 class RpcDoor:
