@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.server import running_server
 
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import StreamGap, text_of
@@ -15,6 +14,7 @@ from sandbox_agent.client.inbox import TurnBox
 from sandbox_agent.client.recovery import Recovery
 from sandbox_agent.client.updates import read_update
 from sandbox_agent.errors import AgentUnsupported
+from support.server import running_server
 
 
 async def test_a_connection_that_the_server_closes_in_the_middle_of_a_turn_costs_no_update(tmp_path: Path) -> None:
