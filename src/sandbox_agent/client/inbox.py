@@ -23,6 +23,7 @@ class TurnBox:
         self.mailbox = Mailbox()
         self.seen = 0
         """Updates of the agent that have been put here."""
+        self.is_sent = False
         self.answered = asyncio.Event()
         self.recovery: Recovery | None = None
 
@@ -57,12 +58,11 @@ class Inbox:
     def has_turn(self) -> bool:
         return bool(self._turns)
 
-    @property
-    def turns(self) -> int:
-        return len(self._turns)
-
-    def begin(self, turn: TurnBox) -> None:
+    def begin(self, turn: TurnBox) -> TurnBox | None:
+        """The turn that must end first: where two of ours overlap, nobody could say whose an update is."""
+        before = self._turns[-1] if self._turns else None
         self._turns.append(turn)
+        return before
 
     def finish(self, turn: TurnBox) -> None:
         if turn in self._turns:

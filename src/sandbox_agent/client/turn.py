@@ -77,8 +77,7 @@ class Turn:
         if self._inbox.ended is not None:
             raise SessionEnded(f"session {self._inbox.session_id!r} has ended: {self._inbox.ended.get('message')}")
         box = TurnBox(self.turn_id)
-        self._inbox.begin(box)
-        asking = asyncio.create_task(self._connection.call("session/prompt", self._params))
+        asking = asyncio.create_task(self._ask(box, self._inbox.begin(box)))
         asking.add_done_callback(lambda _: self._inbox.finish(box))
         asking.add_done_callback(_retrieve)
         try:
@@ -87,8 +86,16 @@ class Turn:
             self.answer = schema.PromptResponse.model_validate(await asking)
         finally:
             box.mailbox.abandon()
-            if not asking.done():
+            if not box.is_sent:
+                asking.cancel()
+            elif not asking.done():
                 self._connection.spawn(cancel_until_done(self._connection, self._inbox, asking))
+
+    async def _ask(self, box: TurnBox, before: TurnBox | None) -> dict[str, Any]:
+        if before is not None:
+            await before.answered.wait()
+        box.is_sent = True
+        return await self._connection.call("session/prompt", self._params)
 
 
 async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: asyncio.Task[dict[str, Any]]) -> None:
@@ -98,8 +105,7 @@ async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: a
         async with asyncio.timeout(_CANCEL_FOR):
             while not asking.done():
                 await connection.notify("session/cancel", {"sessionId": inbox.session_id})
-                again = None if inbox.turns > 1 else _CANCEL_AGAIN  # the next turn must not be hit
-                await asyncio.wait({asking, closing}, timeout=again, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({asking, closing}, timeout=_CANCEL_AGAIN, return_when=asyncio.FIRST_COMPLETED)
                 if closing.done():
                     return
     except TimeoutError:
