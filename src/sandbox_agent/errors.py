@@ -3,6 +3,7 @@
     SandboxAgentError
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
+    │   │   └── BatchNotSupported    several of them in an array
     │   ├── InvalidParams            a field is missing or wrong
     │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
     │   ├── RequestCancelled         its sender took it back
@@ -77,6 +78,11 @@ class ClientError(SandboxAgentError):
 class MalformedMessage(ClientError):
     code = -32600
     title = "Not a JSON-RPC 2.0 message"
+
+
+class BatchNotSupported(MalformedMessage):
+    status = 501
+    title = "Batches are not supported"
 
 
 class InvalidParams(ClientError):

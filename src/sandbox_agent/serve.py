@@ -68,7 +68,7 @@ async def _serve(
         )
         hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
-        config = _uvicorn_config(app, max_sockets=settings.max_sockets)
+        config = _uvicorn_config(app, max_sockets=settings.max_sockets, message_limit=settings.max_body_bytes)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
         hub.background(hub.watch_store())
         sweeper = asyncio.create_task(close_stalled(server.server_state))
@@ -107,6 +107,7 @@ def _parts(
         limits=AppLimits(subscribers=settings.max_subscribers),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
+        default_agent=settings.default_agent,
     )
 
 
@@ -163,12 +164,15 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: App, *, max_sockets: int) -> uvicorn.Config:
+def _uvicorn_config(app: App, *, max_sockets: int, message_limit: int) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
         http=bounded(max_sockets),
         headers=_EVERY_ANSWER,
         ws="websockets-sansio",
+        ws_max_size=message_limit,
+        ws_per_message_deflate=False,
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -17,12 +17,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared_server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("home"), "--fs-root", str(root)) as running:
         yield running
 
 
 @pytest.fixture
-def http(server: Server) -> Iterator[httpx.Client]:
-    with client(server) as opened:
+def http(shared_server: Server) -> Iterator[httpx.Client]:
+    with client(shared_server) as opened:
         yield opened

@@ -149,10 +149,10 @@ def test_an_upload_of_another_type_is_refused(http: httpx.Client, spot: Path) ->
     assert problem(answer) == "unsupported_media_type"
 
 
-async def test_relative_paths_start_at_the_session_named(server: Server, root: Path) -> None:
+async def test_relative_paths_start_at_the_session_named(shared_server: Server, root: Path) -> None:
     (root / "project").mkdir()
     (root / "project" / "readme").write_text("read me")
-    async with connected(server.url) as rpc:
+    async with connected(shared_server.url) as rpc:
         session = await rpc.new_session(str(root / "project"), requestedSessionId="my-files")
         for name in (session, "my-files"):
             there = {"path": "readme", "sessionId": name}
@@ -169,12 +169,12 @@ def test_without_roots_any_path_is_allowed_and_relative_ones_start_at_the_server
         assert {entry["name"] for entry in here} == {path.name for path in Path.cwd().iterdir()}
 
 
-async def test_a_put_that_is_cut_leaves_the_old_file_and_no_other(server: Server, root: Path) -> None:
+async def test_a_put_that_is_cut_leaves_the_old_file_and_no_other(shared_server: Server, root: Path) -> None:
     spot = root / "cut"
     spot.mkdir()
     (spot / "file").write_text("old")
     target = f"/v1/fs/file?path={spot}/file"
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+    with socket.create_connection(("127.0.0.1", shared_server.port)) as connection:
         connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9999999\r\n\r\n".encode())
         connection.sendall(b"x" * 500_000)
         await until(lambda: len(list(spot.iterdir())) == 2)
@@ -182,10 +182,10 @@ async def test_a_put_that_is_cut_leaves_the_old_file_and_no_other(server: Server
     assert (spot / "file").read_text() == "old"
 
 
-async def test_the_twins_of_every_operation_work_over_rpc(server: Server, root: Path) -> None:
+async def test_the_twins_of_every_operation_work_over_rpc(shared_server: Server, root: Path) -> None:
     cwd = root / "twins"
     cwd.mkdir()
-    async with connected(server.url) as rpc:
+    async with connected(shared_server.url) as rpc:
         session = await rpc.new_session(str(cwd))
         names = rpc.initialized["_meta"]["sandboxagent.dev"]["extensions"]
         twins = "list_entries read_file write_file delete_entry mkdir move stat upload_batch".split()
@@ -207,8 +207,8 @@ async def test_the_twins_of_every_operation_work_over_rpc(server: Server, root: 
         assert sorted(path.name for path in cwd.iterdir()) == ["a"]
 
 
-async def test_the_twins_stay_within_the_root_and_say_what_is_wrong(server: Server, root: Path) -> None:
-    async with connected(server.url) as rpc:
+async def test_the_twins_stay_within_the_root_and_say_what_is_wrong(shared_server: Server, root: Path) -> None:
+    async with connected(shared_server.url) as rpc:
         outside = await rpc.request("_sandboxagent/fs/read_file", {"path": "/etc/passwd"})
         assert "outside" in outside["error"]["message"]
         bad = await rpc.request("_sandboxagent/fs/write_file", {"path": f"{root}/x", "content": "not base64!"})

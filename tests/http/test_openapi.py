@@ -76,9 +76,11 @@ def test_every_example_fits_its_schema(document: dict[str, Any]) -> None:
     assert checked >= 15
 
 
-async def test_what_is_answered_fits_what_is_described(server: Server, root: Path, document: dict[str, Any]) -> None:
+async def test_what_is_answered_fits_what_is_described(
+    shared_server: Server, root: Path, document: dict[str, Any]
+) -> None:
     (root / "described").write_text("x")
-    async with connected(server.url) as rpc:
+    async with connected(shared_server.url) as rpc:
         session = await rpc.new_session(str(root))
         await rpc.prompt(session, "hello")
         paths = {

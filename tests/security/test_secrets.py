@@ -25,8 +25,8 @@ def test_the_token_is_in_no_log_line_and_no_announcement(tmp_path: Path) -> None
         http.post("/sign-in", data={"token": TOKEN})
         http.get("/v1/health", headers={"Host": f"{TOKEN}.evil.com"})
         http.post("/v1/rpc", headers={**BEARER, "Content-Type": "application/json"}, content=TOKEN.encode())
-        log = server.log_text()
         assert TOKEN not in server.url
+    log = server.log_text()
     assert "GET /v1/health 200" in log
     assert TOKEN not in log
 
@@ -34,7 +34,7 @@ def test_the_token_is_in_no_log_line_and_no_announcement(tmp_path: Path) -> None
 def test_the_access_log_has_no_query(tmp_path: Path) -> None:
     with served(tmp_path, "--access-log") as server, client(server) as http:
         http.get("/v1/fs/stat", params={"path": "/private/name"})
-        log = server.log_text()
+    log = server.log_text()
     assert "GET /v1/fs/stat" in log
     assert "private" not in log
 

@@ -49,6 +49,7 @@ def cli(ctx: click.Context, endpoint: str | None, token: str | None, *, is_json:
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings and agents.")
 @click.option("--data-dir", help="Where history and installs live.")
 @click.option("--store", help="History store: sqlite, sqlite:PATH or memory.  [default: sqlite]")
+@click.option("--default-agent", help="Agent for clients of /acp that name none.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="[default: text]")
 @click.option("--access-log", is_flag=True, default=None, help="Log every request, without its query.")
@@ -77,6 +78,17 @@ def demo(port: int, *, keep: bool) -> None:
     from sandbox_agent.cli.demo import run_demo  # noqa: PLC0415
 
     sys.exit(run_demo(port=port, keep=keep))
+
+
+@cli.command()
+@click.option("--endpoint", help="Address of a server; without it one is started for this process alone.")
+@click.option("--agent", required=True, help="The agent to use there.")
+@click.option("--token", envvar="SANDBOX_AGENT_TOKEN", help="The server's token. Also SANDBOX_AGENT_TOKEN.")
+def stdio(endpoint: str | None, agent: str, token: str | None) -> None:
+    """Be an ACP agent on stdin and stdout for an editor, while the agent runs at a server."""
+    from sandbox_agent.cli.stdio import run_stdio  # noqa: PLC0415
+
+    run_stdio(endpoint=endpoint, agent=agent, token=token)
 
 
 def main() -> None:

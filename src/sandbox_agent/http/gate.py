@@ -125,7 +125,6 @@ class Gate:
         """A token as a subprotocol or, for clients that know nothing else, in the query of a WebSocket."""
         offered = scope.get("subprotocols") or []
         tokens = [name.removeprefix(SUBPROTOCOL) for name in offered if name.startswith(SUBPROTOCOL)]
-        scope["subprotocols"] = [name for name in offered if not name.startswith(SUBPROTOCOL)]
         if not tokens:
             tokens = [value for name, value in _query(scope) if name == "access_token"]
         return len(tokens) == 1 and self._credentials.is_token(tokens[0].encode())

@@ -11,7 +11,7 @@ from sandbox_agent.http import openapi
 from sandbox_agent.http.api import agents, browser, documents, files, health, metrics, sessions
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.auth import SIGN_IN, Credentials
-from sandbox_agent.http.doors import rpc
+from sandbox_agent.http.doors import acp, operations, peer, rpc
 from sandbox_agent.http.gate import Gate
 from sandbox_agent.http.origins import Cors, HostNames
 from sandbox_agent.http.redaction import Redactor
@@ -35,6 +35,7 @@ class Parts:
     limits: AppLimits = field(default_factory=AppLimits)
     request_timeout: float = 120.0
     body_limit: int = 64 << 20
+    default_agent: str | None = None
 
 
 def build_app(parts: Parts) -> App:
@@ -46,9 +47,13 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
     hub, fs = parts.hub, files.FilesApi(parts.hub, parts.files)
     agent, session = agents.AgentsApi(hub, parts.catalog, parts.redactor), sessions.SessionsApi(hub)
     user = browser.BrowserApi(parts.credentials)
+    peers = peer.PeerDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
     docs = documents.DocumentsApi(lambda: openapi.build_document(table))
     table: list[Route | Door] = [
-        Door("/v1/rpc", rpc.METHODS, _rpc(parts), rpc.OPERATIONS),
+        Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
+        Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
+        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST),
+        Door("/v1/acp/{server_id}", peer.METHODS, peers, operations.PEER),
         Route("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
         Route("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
         Route("GET", "/v1/openapi.json", docs.openapi, documents.READ_OPENAPI),
@@ -77,3 +82,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
 
 def _rpc(parts: Parts) -> rpc.RpcDoor:
     return rpc.RpcDoor(parts.hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+
+
+def _acp(parts: Parts) -> acp.AcpDoor:
+    return acp.AcpDoor(parts.hub, default_agent=parts.default_agent, body_limit=parts.body_limit)

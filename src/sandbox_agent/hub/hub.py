@@ -16,7 +16,7 @@ import msgspec
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, connection_stream
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.errors import (
@@ -90,7 +90,7 @@ class Hub:
         self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
         self._extensions = Extensions(self, FileExtensions(files, self.sessions).methods)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self.closing = asyncio.Event()
         self._calls: dict[ClientCall, Callable[[Request], None]] = {
             ClientCall.INITIALIZE: self._initialize_again,
             ClientCall.LIST: lambda request: self.spawn(request, list_sessions(self.sessions, request)),
@@ -122,7 +122,14 @@ class Hub:
             )
         return found
 
-    async def open_connection(self, agent_id: AgentId, params: dict[str, Any]) -> tuple[Connection, dict[str, Any]]:
+    async def open_connection(
+        self,
+        agent_id: AgentId,
+        params: dict[str, Any],
+        *,
+        kind: type[Connection] = Connection,
+        connection_id: ConnectionId | None = None,
+    ) -> tuple[Connection, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
@@ -131,14 +138,14 @@ class Hub:
             raise TooMany(f"{len(self.connections)} connections are open already")
         await self.catalog.ensure(agent_id)
         await self.agent(agent_id).ready()
-        connection_id = ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
+        connection_id = connection_id or new_connection_id()
         capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
-        connection = Connection(
+        connection = kind(
             connection_id,
             agent_id,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
-            Stream(self.store, connection_stream(connection_id), memory_limit=self._options.window_bytes),
+            lambda own, part: Stream(self.store, own, memory_limit=self._options.window_bytes // part),
             self.dispatch,
         )
         self.connections[connection_id] = connection
@@ -177,7 +184,8 @@ class Hub:
         self._item_listeners.discard(connection.id)
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
-        await self.store.drop(connection_stream(connection.id))
+        for stream in connection.streams:
+            await self.store.drop(stream.own)
 
     def describe_handshake(self, connection: Connection) -> dict[str, Any]:
         """The agent's own `initialize` result, with our part added."""
@@ -222,7 +230,7 @@ class Hub:
 
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
-        self._is_closing = True
+        self.closing.set()
         for task in self._tasks:
             task.cancel()
         stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents.values()]
@@ -275,6 +283,9 @@ class Hub:
         agent.apply(agent.relay.served(effect.ask, member))
 
     def _agent_exited(self, agent: Agent, error: AgentExited, sessions: list[SessionId]) -> None:
+        for connection in self.connections.values():
+            if connection.agent == agent.id:
+                connection.agent_exited(error)
         for session in sessions:
             record = self.sessions.held(SessionKey(agent.id, session))
             if agent.can_revive:
@@ -314,7 +325,7 @@ class Hub:
         agent.apply(agent.relay.notify(frame, raw))
 
     def _refuse_when_closing(self) -> None:
-        if self._is_closing:
+        if self.closing.is_set():
             raise ShuttingDown("the server is shutting down")
 
     def spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
@@ -331,6 +342,10 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, SandboxAgentError):
             _log.error("background work failed", exc_info=error)
+
+
+def new_connection_id() -> ConnectionId:
+    return ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
 
 
 def _wants_items(capabilities: Any) -> bool:
