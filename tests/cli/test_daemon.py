@@ -12,6 +12,8 @@ import pytest
 
 from support.command import Shell
 
+pytestmark = pytest.mark.timeout(180)  # several processes, one after the other
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.command import Shell
+
+pytestmark = pytest.mark.timeout(180)  # several processes, one after the other
 
 
 def test_the_demo_shows_a_whole_turn(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from support.command import Shell, serving
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+pytestmark = pytest.mark.timeout(180)  # an example may start several servers, one after the other
 EXAMPLES = [
     pytest.param(page, language, body, id=f"{page.stem}-{number}-{language}")
     for page in sorted(DOCS.glob("*.md"))
@@ -36,7 +37,7 @@ def test_example(page: Path, language: str, body: str, tmp_path: Path) -> None:
 def _run(shell: Shell, language: str, body: str, cwd: Path) -> None:
     body = body.replace("daemon start", "daemon start --port 0")  # the default port may be in use
     program = [sys.executable, "-W", "error", "-c", body] if language == "python" else ["bash", "-eu", "-c", body]
-    done = subprocess.run(program, env=shell.env, cwd=cwd, capture_output=True, text=True, timeout=55)
+    done = subprocess.run(program, env=shell.env, cwd=cwd, capture_output=True, text=True, timeout=170)
     assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
     assert done.stdout or "print" not in body
 

@@ -16,6 +16,8 @@ import pytest
 from sandbox_agent.cli.main import cli
 from support.command import Shell, serving
 
+pytestmark = pytest.mark.timeout(180)  # several processes, one after the other
+
 INITIALIZE = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}'
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from support.command import Shell, serving
 
+pytestmark = pytest.mark.timeout(180)  # several processes, one after the other
+
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from support.command import Shell, serving
 from support.tmux import needs_tmux, terminal
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.timeout(180)]
 
 
 def test_a_permission_is_asked_and_answered_at_the_keyboard(tmp_path: Path) -> None:

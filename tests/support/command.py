@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = Path(sys.executable).with_name("sandbox-agent")
-DEADLINE = 50.0
+DEADLINE = 100.0
 
 
 class Shell:
