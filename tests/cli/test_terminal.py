@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.command import Shell, serving
 from support.tmux import needs_tmux, terminal
 
