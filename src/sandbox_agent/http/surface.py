@@ -52,7 +52,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
     table: list[Route | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
         Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
-        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST),
+        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST, streams=frozenset()),
         Door("/v1/acp/{server_id}", peer.METHODS, peers, operations.PEER),
         Route("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
         Route("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
