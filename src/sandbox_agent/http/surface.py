@@ -17,6 +17,7 @@ from sandbox_agent.http.origins import Cors, HostNames
 from sandbox_agent.http.redaction import Redactor
 from sandbox_agent.http.routes import Door, Route
 from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.http.ui import Ui, ui_routes
 from sandbox_agent.hub.hub import Hub
 
 
@@ -73,6 +74,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
         Route("POST", "/v1/fs/move", fs.move, files.MOVE_ENTRY),
         Route("GET", "/v1/fs/stat", fs.stat, files.STAT_ENTRY),
         Route("POST", "/v1/fs/upload-batch", fs.upload_batch, files.UPLOAD_BATCH),
+        *ui_routes(Ui()),
         Route("GET", "/docs", docs.reference, None, is_page=True),
         Route("POST", SIGN_IN, user.sign_in, None, is_open=True),
         Route("POST", "/sign-out", user.sign_out, None),
