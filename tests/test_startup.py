@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-SLOW = ("acp", "httpx", "pydantic", "rich", "starlette", "uvicorn", "asyncio")
+SLOW = ("acp", "httpx", "pydantic", "rich", "uvicorn", "asyncio")
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ SLOW = ("acp", "httpx", "pydantic", "rich", "starlette", "uvicorn", "asyncio")
     [
         ("import sandbox_agent", SLOW),
         ("from sandbox_agent.cli.main import cli; cli(['--help'], standalone_mode=False)", SLOW),
-        ("from sandbox_agent import SandboxAgent", ("acp", "pydantic", "starlette", "uvicorn")),
+        ("from sandbox_agent import SandboxAgent", ("acp", "pydantic", "uvicorn")),
         ("from sandbox_agent.cli.main import cli; cli(['run', '--help'], standalone_mode=False)", ("acp", "pydantic")),
     ],
 )
