@@ -28,6 +28,7 @@ from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.http.telemetry import Telemetry
 from sandbox_agent.http.wire import BoundedProtocol, bounded, close_stalled
 from sandbox_agent.hub.agent import AgentOptions
+from sandbox_agent.hub.housekeeping import close_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
 from sandbox_agent.settings import Settings
@@ -74,7 +75,8 @@ async def _serve(
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         config = _uvicorn_config(app, settings)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
-        hub.background(hub.watch_store())
+        hub.background(watch_store(hub))
+        hub.background(close_idle(hub, settings.connection_idle_ms / 1000))
         sweeper = asyncio.create_task(close_stalled(server.server_state))
         try:
             await server.serve(sockets=[listener])

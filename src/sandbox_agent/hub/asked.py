@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sandbox_agent.errors import AgentTimeout
+from sandbox_agent.errors import AgentTimeout, SandboxAgentError
 
 
 class Answer(Struct, frozen=True):
@@ -25,7 +25,11 @@ class Asked:
     __slots__ = ("_give", "_ticket", "_waiters", "deadline", "method")
 
     def __init__(
-        self, waiters: dict[int, Any], ticket: int, method: str | None, give: Callable[[Answer | AgentTimeout], None]
+        self,
+        waiters: dict[int, Any],
+        ticket: int,
+        method: str | None,
+        give: Callable[[Answer | SandboxAgentError], None],
     ) -> None:
         self.method = method
         self.deadline = math.inf
@@ -41,7 +45,7 @@ class Asked:
         del self._waiters[self._ticket]
         self._give(answer)
 
-    def give_up(self, error: AgentTimeout) -> None:
+    def give_up(self, error: SandboxAgentError) -> None:
         del self._waiters[self._ticket]
         self._give(error)
 

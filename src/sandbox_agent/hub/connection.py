@@ -12,7 +12,7 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentExited, AgentTimeout
+from sandbox_agent.errors import AgentExited, AgentTimeout, SandboxAgentError
 from sandbox_agent.hub.asked import Answer, Asked, Deadlines
 from sandbox_agent.hub.stream import Stream
 
@@ -42,6 +42,7 @@ class Connection:
         self.client = Client(connection_id, _claims(capabilities))
         self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
+        self.last_used = time.monotonic()
         self.is_closed = False
         self._open_stream = open_stream
         self._dispatch = dispatch
@@ -71,14 +72,15 @@ class Connection:
                 f"no answer to {frame.method} within {timeout:g} s; it will come on the stream"
             ) from None
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and not self.echoes:
+            is_answered = waiter.done() and not waiter.cancelled() and waiter.exception() is None
+            if is_answered and not self.echoes:
                 self.stream.append_own([waiter.result().line])
             raise
         finally:
             del self._waiters[ticket]
 
     def ask(
-        self, frame: Frame, raw: bytes, give: Callable[[Answer | AgentTimeout], None], *, timeout: float | None
+        self, frame: Frame, raw: bytes, give: Callable[[Answer | SandboxAgentError], None], *, timeout: float | None
     ) -> Callable[[], None]:
         """Send a request whose answer is given to `give`, perhaps before this returns.
 
@@ -110,10 +112,21 @@ class Connection:
     def agent_exited(self, error: AgentExited) -> None:
         """The connection's agent has ended; who waited has been answered."""
 
-    def close(self, reason: str) -> None:
+    @property
+    def is_used(self) -> bool:
+        """Somebody reads its events or waits for an answer."""
+        return bool(self._waiters) or any(stream.has_readers for stream in self.streams)
+
+    def close(self, reason: str, error: SandboxAgentError) -> None:
+        """End its streams; who still waits for an answer gets `error`."""
         self.is_closed = True
         for stream in self.streams:
             stream.end(reason)
+        for waiter in list(self._waiters.values()):
+            if isinstance(waiter, Asked):
+                waiter.give_up(error)
+            elif not waiter.done():
+                waiter.set_exception(error)
 
     def _hand_over(self, ticket: int, line: bytes) -> bool:
         """Whether somebody was waiting for this answer."""

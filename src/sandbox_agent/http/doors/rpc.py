@@ -8,7 +8,6 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.methods import UNLIMITED
 from sandbox_agent.errors import (
-    AgentTimeout,
     InvalidParams,
     MalformedMessage,
     MissingConnection,
@@ -90,7 +89,7 @@ class RpcDoor:
         if connection.is_closed or not self._hub.has_room(connection):
             return None
 
-        def give(answer: Answer | AgentTimeout) -> None:
+        def give(answer: Answer | SandboxAgentError) -> None:
             if isinstance(answer, Answer):
                 respond(200, _ANSWERED % answer.last_event_id, answer.line)
             else:
