@@ -283,7 +283,7 @@ class Relay:
             if call.method in WAKING and call.session in self.routes:
                 self.routes[call.session].is_muted = False  # the replay is over: what follows in this batch is news
             return [Resolve(call.id, raw)]
-        answer = frames.with_id(raw, call.key)
+        answer = frames.with_id(raw, call.key, was=frame.key)
         effects: list[Effect] = []
         if call.session is not None:
             effects.append(Record(call.session, raw, "agent"))
@@ -355,7 +355,7 @@ class Relay:
 
     def _new_call(self, client: Client, ticket: int, frame: Frame, raw: bytes) -> Call:
         call_id = next(self._call_ids)
-        line = frames.with_id(raw, b"%d" % call_id)
+        line = frames.with_id(raw, b"%d" % call_id, was=frame.key)
         return Call(call_id, frame.method or "", line, frame.session, client, ticket, frame.key)
 
     def _route_of(self, call: Call) -> Route:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,8 +24,7 @@ class RemoteError(SandboxAgentError):
         self.body = body
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     connection: Connection
     ticket: int
     frame: Frame
