@@ -60,6 +60,7 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
             body_limit=settings.max_body_bytes,
         )
         server = _Server(_uvicorn_config(app), hub, on_started=lambda: announce(_address(listener)))
+        hub.background(hub.watch_store())
         await server.serve(sockets=[listener])
     finally:
         await store.close()

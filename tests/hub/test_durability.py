@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from support.disk import LimitedDisk, small_disk
 from support.rpc import CONNECTION, Events, RpcClient, connected, prompt_params, sse_blocks
 from support.server import Server, mock_agents, running_server
 
@@ -296,3 +297,25 @@ async def test_2000_sessions_are_listed_page_by_page_without_holes(tmp_path: Pat
                 break
         assert len(listed) == len(set(listed)) == 2000
         assert set(listed) == made
+
+
+async def test_a_full_disk_is_told_to_clients_and_stops_no_conversation(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        if isinstance(disk, LimitedDisk):
+            pytest.skip("needs a mount of its own: the limit would hold for this process, not for the server's")
+        flags = ("--no-token", "--data-dir", str(disk.path))
+        async with running_server(tmp_path / "home", *flags) as server, connected(server.url) as client:
+            session = await client.new_session()
+            async with client.stream() as events:
+                await client.prompt(session, "before")
+                disk.fill()
+                await client.prompt(session, "chunks 200 100")
+                trouble = await events.wait_for(lambda m: m.get("method") == "_sandboxagent/error")
+                assert trouble["params"]["code"] == "store_degraded"
+                assert (await client.prompt(session, "still talking"))["result"]["stopReason"] == "end_turn"
+                await events.wait_until(lambda e: "still talking" in e.text())
+                disk.free()
+                await events.wait_for(lambda m: "store_ok" in str(m))
+            assert "0 entries were lost" in server.log_text()
+            kept = await history(client, session)
+            assert "still talking" in "".join(str(event["envelope"]) for event in kept)

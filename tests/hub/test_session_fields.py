@@ -265,3 +265,23 @@ async def test_extensions_are_advertised_and_unknown_ones_are_named(client: RpcC
 def _last_status(events: Any) -> Any:
     statuses = [u.get("status") for u in events.updates("tool_call_update")]
     return statuses[-1] if statuses else None
+
+
+async def test_whole_items_are_told_at_the_end_of_a_turn_to_those_who_ask(server: Server) -> None:
+    wants = {"_meta": {"sandboxagent.dev": {"itemCompleted": True}}}
+    async with (
+        connected(server.url, capabilities=wants) as asking,
+        connected(server.url) as plain,
+        asking.stream() as seen,
+        plain.stream() as other,
+    ):
+        session = await asking.new_session()
+        await plain.call("session/resume", {"sessionId": session, "cwd": "/tmp"})
+        await asking.prompt(session, "one two three")
+        told = await seen.wait_for(
+            lambda m: m.get("method") == "_sandboxagent/item/completed" and "assistant" in str(m)
+        )
+        assert told["params"]["sessionId"] == session
+        assert "one two three" in str(told["params"]["item"])
+        await other.wait_until(lambda e: e.text() == "one two three")
+        assert not any(m.get("method") == "_sandboxagent/item/completed" for m in other.messages)

@@ -22,7 +22,7 @@ from sandbox_agent.core.route import Client
 from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.delivery import Delivery, Watcher
-from sandbox_agent.hub.request import RemoteError
+from sandbox_agent.hub.request import RemoteError, Request
 from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, agent_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
@@ -138,6 +138,10 @@ class Agent:
         """Return when the agent can take more on its stdin."""
         if self.process is not None:
             await self.process.drained()
+
+    def call(self, request: Request) -> None:
+        """Pass a client's request on; the process is running, and a session that it names has a route."""
+        self.apply(self.relay.call(request.connection.client, request.ticket, request.frame, request.raw))
 
     async def request(
         self,

@@ -10,11 +10,11 @@ from sandbox_agent.core import frames, setup
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.core.replay import Replayer
-from sandbox_agent.errors import AgentUnsupported, InvalidParams, SandboxAgentError, SessionEnded, UnknownSession
-from sandbox_agent.hub.agent import Agent
+from sandbox_agent.errors import InvalidParams, SandboxAgentError, SessionEnded, ShuttingDown, UnknownSession
+from sandbox_agent.hub.agent import Agent, Initialized
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.creation import kept_policy
-from sandbox_agent.hub.request import Request
+from sandbox_agent.hub.request import RemoteError, Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.store.base import Entry, SessionRecord, Store
 
@@ -50,7 +50,9 @@ class Attachment:
         if not route.is_live:
             try:
                 await self.wake(key)
-            except (SessionEnded, AgentUnsupported) as error:
+            except ShuttingDown:
+                raise
+            except SandboxAgentError as error:  # it can be read all the same; a prompt will say why it cannot go on
                 note = {"readOnly": True, "reason": str(error)}
         await self._replay_parent(request.connection, record)
         replayer = Replayer(key.session)
@@ -98,15 +100,25 @@ class Attachment:
                 )
             route.policy = kept_policy(record.permission_mode, agent.default_policy)
             route.is_muted = True
-            method = "session/resume" if initialized.can("resume") else "session/load"
-            params = {"sessionId": key.session, "cwd": record.cwd or "/", "mcpServers": record.mcp_servers}
-            result = await agent.request(method, params, session=key.session, timeout=_WAKE_TIMEOUT)
+            result = await self._take_up(agent, initialized, record)
         except SandboxAgentError as error:
             agent.apply(agent.relay.wake_failed(key.session, error))
             raise
         record.setup = {**record.setup, **setup.from_answer(result)}
         self._sessions.save(record)
         agent.apply(agent.relay.woken(key.session))
+
+    async def _take_up(self, agent: Agent, initialized: Initialized, record: SessionRecord) -> Any:
+        """Resume, or load where the agent cannot resume or fails to."""
+        params = {"sessionId": record.session_id, "cwd": record.cwd or "/", "mcpServers": record.mcp_servers}
+        verbs = [verb for verb in ("resume", "load") if initialized.can(verb)]
+        for verb in verbs:
+            try:
+                return await agent.request(f"session/{verb}", params, session=record.session_id, timeout=_WAKE_TIMEOUT)
+            except RemoteError:
+                if verb == verbs[-1]:
+                    raise
+        return {}
 
     def _wake_done(self, key: SessionKey, task: asyncio.Task[None]) -> None:
         del self._waking[key]

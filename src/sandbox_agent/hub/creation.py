@@ -12,7 +12,7 @@ from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionId
 from sandbox_agent.core.mcp_servers import convert_mcp_servers
 from sandbox_agent.core.permission_policy import NAMED_POLICIES, PermissionPolicy, parse_policy
-from sandbox_agent.errors import InvalidParams, SandboxAgentError
+from sandbox_agent.errors import AgentError, InvalidParams, SandboxAgentError
 from sandbox_agent.hub.agent import Agent
 from sandbox_agent.hub.request import Request
 from sandbox_agent.store.base import SessionRecord
@@ -64,12 +64,16 @@ def policy_of(wishes: Wishes, default: PermissionPolicy) -> PermissionPolicy:
     return parse_policy(wanted)
 
 
-def new_record(agent: Agent, params: dict[str, Any], wishes: Wishes, result: dict[str, Any]) -> SessionRecord:
+def new_record(agent: Agent, params: dict[str, Any], wishes: Wishes, result: Any) -> SessionRecord:
+    """Raises AgentError when the agent's answer names no session."""
+    session = result.get("sessionId") if isinstance(result, dict) else None
+    if not isinstance(session, str):
+        raise AgentError(f"agent {agent.id!r} made a session and did not name it", answer=result)
     named = {"title": wishes.title, "agentVersionRequested": wishes.agent_version_requested}
     extra = {name: value for name, value in named.items() if value is not None}
     return SessionRecord(
         agent=agent.id,
-        session_id=SessionId(result["sessionId"]),
+        session_id=SessionId(session),
         alias=wishes.requested_session_id,
         cwd=params.get("cwd"),
         title=wishes.title,

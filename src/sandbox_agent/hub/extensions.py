@@ -15,14 +15,12 @@ from sandbox_agent.hub.request import Request
 from sandbox_agent.store.base import SessionRecord
 
 if TYPE_CHECKING:
-    from sandbox_agent.hub.attachment import Attachment
     from sandbox_agent.hub.hub import Hub
 
 
 class Extensions:
-    def __init__(self, hub: Hub, attachment: Attachment) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._attachment = attachment
         self._methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
             "_sandboxagent/session/detach": self._detach,
             "_sandboxagent/session/list_models": self._list_models,

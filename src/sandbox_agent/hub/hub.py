@@ -13,35 +13,35 @@ from typing import Any, Protocol
 import msgspec
 
 from sandbox_agent.core import effects as fx
-from sandbox_agent.core import frames, setup
+from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, connection_stream
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
-from sandbox_agent.core.setup import translate
 from sandbox_agent.errors import (
     AgentExited,
-    InvalidParams,
     SandboxAgentError,
-    SessionEnded,
     ShuttingDown,
     TooMany,
     UnknownConnection,
 )
-from sandbox_agent.hub import creation, endings
+from sandbox_agent.hub import endings
 from sandbox_agent.hub.agent import Agent, AgentOptions
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.connection import Connection
+from sandbox_agent.hub.conversations import Conversations
 from sandbox_agent.hub.extensions import Extensions
 from sandbox_agent.hub.host import Host
+from sandbox_agent.hub.items import Items
 from sandbox_agent.hub.listing import list_sessions
 from sandbox_agent.hub.request import Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.hub.stream import Stream
 from sandbox_agent.hub.turns import Turns
-from sandbox_agent.store.base import SessionRecord, Store
+from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)
+_STORE_WATCH = 0.5
 
 
 class AgentCatalog(Protocol):
@@ -56,18 +56,6 @@ class HubOptions:
     connections: int = 10_000
     unattended: float | None = None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
-
-
-class _TurnId(msgspec.Struct, rename="camel"):
-    turn_id: str | None = None
-
-
-class _Meta(msgspec.Struct):
-    ours: _TurnId | None = msgspec.field(name=META, default=None)
-
-
-class _Prompt(msgspec.Struct):
-    meta: _Meta | None = msgspec.field(name="_meta", default=None)
 
 
 class Hub:
@@ -87,20 +75,23 @@ class Hub:
         self._host = Host(environ)
         self._turns = Turns(store)
         self._attachment = Attachment(store, self.sessions, self.agent)
-        self._extensions = Extensions(self, self._attachment)
+        self._items = Items(store)
+        self._item_listeners: set[ConnectionId] = set()
+        self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
+        self._extensions = Extensions(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self._calls: dict[ClientCall, Callable[[Request], None]] = {
             ClientCall.INITIALIZE: self._initialize_again,
-            ClientCall.LIST: lambda request: self._spawn(request, list_sessions(self.sessions, request)),
-            ClientCall.CREATE: lambda request: self._spawn(request, self._create(request)),
-            ClientCall.ATTACH: self._attach,
-            ClientCall.FORK: lambda request: self._spawn(request, self._fork(request)),
-            ClientCall.PROMPT: self._prompt,
-            ClientCall.CONFIGURE: self._configure,
-            ClientCall.FINISH: lambda request: self._spawn(request, self._finish(request)),
-            ClientCall.SERVER: lambda request: self._spawn(request, self._extensions.answer(request)),
-            ClientCall.SESSION: lambda request: self._in_session(request, self._pass_on),
+            ClientCall.LIST: lambda request: self.spawn(request, list_sessions(self.sessions, request)),
+            ClientCall.CREATE: lambda request: self.spawn(request, self._conversations.create(request)),
+            ClientCall.ATTACH: lambda request: self.spawn(request, self._conversations.attach(request)),
+            ClientCall.FORK: lambda request: self.spawn(request, self._conversations.fork(request)),
+            ClientCall.PROMPT: self._conversations.prompt,
+            ClientCall.CONFIGURE: lambda request: self.spawn(request, self._conversations.configure(request)),
+            ClientCall.FINISH: lambda request: self.spawn(request, self._conversations.finish(request)),
+            ClientCall.SERVER: lambda request: self.spawn(request, self._extensions.answer(request)),
+            ClientCall.SESSION: self._conversations.pass_on,
             ClientCall.AGENT: self._to_agent,
         }
 
@@ -141,7 +132,24 @@ class Hub:
             self.dispatch,
         )
         self.connections[connection_id] = connection
+        if _wants_items(capabilities):
+            self._item_listeners.add(connection_id)
         return connection, self.describe_handshake(connection)
+
+    async def watch_store(self) -> None:
+        """Tell every client when history stops being written, and when it is written again. Runs until cancelled."""
+        state = self.store.health().state
+        while True:
+            await asyncio.sleep(_STORE_WATCH)
+            health = self.store.health()
+            if health.state == state:
+                continue
+            state = health.state
+            said = "history is written again" if state == "ok" else f"history is not being written: {health.problem}"
+            params = {"code": f"store_{state}", "message": said, "details": health}
+            line = frames.notification(endings.ERROR, params)
+            for connection in self.connections.values():
+                connection.deliver_own(None, line)
 
     def connection(self, connection_id: str) -> Connection:
         """Raises UnknownConnection."""
@@ -156,6 +164,7 @@ class Hub:
         if connection is None:
             return
         connection.close("connection closed")
+        self._item_listeners.discard(connection.id)
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
         await self.store.drop(connection_stream(connection.id))
@@ -217,15 +226,24 @@ class Hub:
 
     def prompt_answered(self, agent: AgentId, effect: fx.Reply) -> None:
         self._turns.answered(effect.connection, effect.ticket, effect.line, has_run=effect.has_run)
-        if effect.session is None:
+        if effect.session is None or not effect.has_run:
             return
-        record = self.sessions.held(SessionKey(agent, effect.session))
-        if record is not None and effect.has_run:
-            self.agents[agent].lifecycle.worked()
+        key = SessionKey(agent, effect.session)
+        begun = self._items.turn_ended(key)
+        self.agents[agent].lifecycle.worked()
+        record = self.sessions.held(key)
+        if record is not None:
             self.sessions.save(record)
+        if self._item_listeners:
+            self.background(self._items.tell(key, begun, lambda: self._listeners(key)))
+
+    def _listeners(self, key: SessionKey) -> list[Connection]:
+        route = self.agents[key.agent].relay.routes.get(key.session)
+        attached = route.connections if route is not None else ()
+        return [self.connections[c] for c in attached if c in self._item_listeners and c in self.connections]
 
     def wake(self, key: SessionKey) -> None:
-        self._background(self._attachment.wake(key))
+        self.background(self._attachment.wake(key))
 
     def unattended(self, agent: AgentId, ask: int) -> None:
         if self._options.unattended is not None:
@@ -235,7 +253,7 @@ class Hub:
             )
 
     def serve(self, agent: AgentId, effect: fx.Serve) -> None:
-        self._background(self._serve(self.agent(agent), effect))
+        self.background(self._serve(self.agent(agent), effect))
 
     async def _serve(self, agent: Agent, effect: fx.Serve) -> None:
         record = self.sessions.held(SessionKey(agent.id, effect.session)) if effect.session is not None else None
@@ -255,7 +273,7 @@ class Hub:
                 endings.end(agent, self.sessions, record, endings.crashed(error))
 
     def _initialize_again(self, request: Request) -> None:
-        self._spawn(request, self._answer_handshake(request))
+        self.spawn(request, self._answer_handshake(request))
 
     async def _answer_handshake(self, request: Request) -> None:
         await self.agent(request.connection.agent).ready()
@@ -264,148 +282,13 @@ class Hub:
     def _to_agent(self, request: Request) -> None:
         agent = self.agent(request.connection.agent)
         if agent.is_ready:
-            self._pass_on(agent, request)
+            agent.call(request)
         else:
-            self._spawn(request, self._to_agent_later(agent, request))
+            self.spawn(request, self._to_agent_later(agent, request))
 
     async def _to_agent_later(self, agent: Agent, request: Request) -> None:
         await agent.ready()
-        self._pass_on(agent, request)
-
-    def _pass_on(self, agent: Agent, request: Request) -> None:
-        agent.apply(agent.relay.call(request.connection.client, request.ticket, request.frame, request.raw))
-
-    def _in_session(self, request: Request, act: Callable[[Agent, Request], None]) -> None:
-        """Do something in the session that the request names: at once if it is live, else when it has been woken."""
-        name = request.frame.session
-        if name is None:
-            raise InvalidParams(f"params of {request.method}: sessionId is missing")
-        agent = self.agents.get(request.connection.agent)
-        route = agent.relay.routes.get(name) if agent is not None else None
-        if agent is not None and route is not None and route.is_live and agent.is_ready:
-            act(agent, request)
-        else:
-            self._spawn(request, self._in_session_later(request, act))
-
-    async def _in_session_later(self, request: Request, act: Callable[[Agent, Request], None]) -> None:
-        record = await self._record_of(request)
-        await self._attachment.live(record.key)
-        act(self.agent(record.agent), _addressed(request, record))
-
-    async def _record_of(self, request: Request) -> SessionRecord:
-        name = request.frame.session
-        if name is None:
-            raise InvalidParams(f"params of {request.method}: sessionId is missing")
-        prefer = AgentId(request.meta().get("agent") or request.connection.agent)
-        return self.sessions.held_by_name(name, prefer) or await self.sessions.find(name, prefer)
-
-    def _prompt(self, request: Request) -> None:
-        wanted = request.read(_Prompt)
-        turn_id = wanted.meta.ours.turn_id if wanted.meta and wanted.meta.ours else None
-        name = request.frame.session
-        agent = self.agents.get(request.connection.agent)
-        if turn_id is None and agent is not None and name in agent.relay.routes:
-            self._run_prompt(agent, request)
-        else:
-            self._spawn(request, self._prompt_later(request, turn_id))
-
-    async def _prompt_later(self, request: Request, turn_id: str | None) -> None:
-        record = await self._record_of(request)
-        addressed = _addressed(request, record)
-        if turn_id is not None and not await self._turns.begin(record.key, turn_id, addressed):
-            return
-        agent = self.agent(record.agent)
-        agent.relay.open_route(record.session_id, is_live=False)
-        try:
-            self._run_prompt(agent, addressed)
-        except SandboxAgentError as error:
-            line = frames.failure(request.frame.key, error)
-            self._turns.answered(request.connection.id, request.ticket, line, has_run=False)
-            raise
-
-    def _run_prompt(self, agent: Agent, request: Request) -> None:
-        session = request.frame.session
-        record = self.sessions.held(SessionKey(agent.id, session)) if session is not None else None
-        if record is not None and record.ended is not None:
-            raise SessionEnded(f"session {session!r} has ended: {record.ended_reason}", sessionId=session)
-        agent.apply(agent.relay.prompt(request.connection.client, request.ticket, request.frame, request.raw))
-
-    def _attach(self, request: Request) -> None:
-        act = self._attachment.load if request.method == "session/load" else self._attachment.resume
-        self._spawn(request, act(request))
-
-    async def _create(self, request: Request) -> None:
-        wishes = creation.read_wishes(request)
-        agent_id = AgentId(wishes.agent or request.connection.agent)
-        await self.catalog.ensure(agent_id)
-        agent = self.agent(agent_id)
-        await agent.ready()
-        if wishes.requested_session_id is not None:
-            await self.sessions.claim_alias(wishes.requested_session_id)
-        params = creation.agent_params(request, wishes, self._environ)
-        policy = creation.policy_of(wishes, agent.default_policy)
-        result = await agent.request("session/new", params, on_behalf=request.behalf, timeout=None)
-        agent.relay.routes[SessionId(result["sessionId"])].policy = policy
-        record = self.sessions.add(creation.new_record(agent, params, wishes, result))
-        outcome = await creation.apply_choices(agent, record, wishes)
-        self.sessions.save(record)
-        await self._announce(request, agent, record, {**result, **setup.from_answer(record.setup)}, outcome)
-
-    async def _fork(self, request: Request) -> None:
-        record = await self._record_of(request)
-        await self._attachment.live(record.key)
-        agent = self.agent(record.agent)
-        params = {**request.params(), "sessionId": record.session_id}
-        result = await agent.request(
-            "session/fork", params, session=record.session_id, on_behalf=request.behalf, timeout=None
-        )
-        wishes = creation.read_wishes(request)
-        origin = {"sessionId": record.session_id, "sequence": self.store.last_sequence(record.key.stream)}
-        made = creation.new_record(
-            agent, {"cwd": record.cwd, "mcpServers": record.mcp_servers, **params}, wishes, result
-        )
-        made.setup = {**made.setup, "forkedFrom": origin}
-        self.sessions.add(made)
-        await self._announce(request, agent, made, result, {})
-
-    async def _announce(
-        self, request: Request, agent: Agent, record: SessionRecord, result: dict[str, Any], outcome: dict[str, Any]
-    ) -> None:
-        ours = {"agent": agent.id, "alias": record.alias, **outcome}
-        meta = {**(result.get("_meta") or {}), META: ours}
-        endings.started(agent, record)
-        await self._attachment.announce(
-            request.connection, record, lambda: request.answer({**result, "_meta": meta}, record.session_id)
-        )
-
-    def _configure(self, request: Request) -> None:
-        self._spawn(request, self._configure_session(request))
-
-    async def _configure_session(self, request: Request) -> None:
-        record = await self._record_of(request)
-        await self._attachment.live(record.key)
-        agent = self.agent(record.agent)
-        params = request.params()
-        method, changed = translate(request.method, params, record.setup) or (request.method, params)
-        result = await agent.request(
-            method,
-            {**changed, "sessionId": record.session_id},
-            session=record.session_id,
-            on_behalf=request.behalf,
-            timeout=None,
-        )
-        record.setup = setup.after_set(record.setup, method, changed, result)
-        self.sessions.save(record)
-        request.answer(result if result is not None else {}, record.session_id)
-
-    async def _finish(self, request: Request) -> None:
-        """session/close and session/delete, done here where the agent has no such method."""
-        record = await self._record_of(request)
-        verb = request.method.partition("/")[2]
-        await endings.finish(self.agent(record.agent), record, verb)
-        if verb == "delete":
-            await self.sessions.delete(record)
-        request.answer({}, record.session_id)
+        agent.call(request)
 
     def _notify_session(self, connection: Connection, frame: Frame, raw: bytes) -> None:
         session = frame.session
@@ -424,11 +307,11 @@ class Hub:
         if self._is_closing:
             raise ShuttingDown("the server is shutting down")
 
-    def _spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in a task of its own: it goes on when the client that asked goes away."""
-        self._background(_failing_to(request, work))
+        self.background(_failing_to(request, work))
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
@@ -438,6 +321,12 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, SandboxAgentError):
             _log.error("background work failed", exc_info=error)
+
+
+def _wants_items(capabilities: Any) -> bool:
+    meta = capabilities.get("_meta") if isinstance(capabilities, dict) else None
+    ours = meta.get(META) if isinstance(meta, dict) else None
+    return isinstance(ours, dict) and ours.get("itemCompleted") is True
 
 
 async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None:
@@ -451,11 +340,3 @@ async def _failing_to(request: Request, work: Coroutine[Any, Any, None]) -> None
     except Exception:  # noqa: BLE001 - the boundary of a task; logged with its traceback
         _log.exception("request failed method=%s connection=%s", request.method, request.connection.id)
         request.fail(SandboxAgentError(f"{request.method} failed inside the server; its log says why"))
-
-
-def _addressed(request: Request, record: SessionRecord) -> Request:
-    """The same request under the agent's own session id, where an alias was used."""
-    if request.frame.session == record.session_id:
-        return request
-    raw = frames.with_params(request.raw, {"sessionId": record.session_id})
-    return Request(request.connection, request.ticket, frames.parse(raw), raw)

@@ -29,11 +29,17 @@ class Turns:
         self._store = store
         self._turns: OrderedDict[tuple[SessionKey, str], _Turn] = OrderedDict()
         self._by_ticket: dict[tuple[ConnectionId, int], _Turn] = {}
+        self._fresh: set[SessionKey] = set()
+        self._has_forgotten = False
+
+    def session_made(self, key: SessionKey) -> None:
+        """A session made by this server: all its turns are in memory, so that prompts need not wait for the store."""
+        self._fresh.add(key)
 
     async def begin(self, key: SessionKey, turn_id: str, request: Request) -> bool:
         """Whether the prompt is to be run. If not, it has been answered or will be with the turn that runs."""
         is_known, stored = False, None
-        if (key, turn_id) not in self._turns:
+        if (key, turn_id) not in self._turns and (key not in self._fresh or self._has_forgotten):
             is_known, stored = await self._store.get_turn(key, turn_id)
         turn = self._turns.get((key, turn_id))
         if turn is not None:
@@ -70,3 +76,4 @@ class Turns:
         self._store.put_turn(turn.key, turn.turn_id, line)
         while len(self._turns) > _REMEMBERED:
             self._turns.popitem(last=False)
+            self._has_forgotten = True
