@@ -26,17 +26,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(MatrixReport(write=os.environ.get("REGENERATE") == "1"), "matrix-report")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of one agent in one worker: they share its server."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "world" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(item.callspec.params["world"]))
+
+
 @pytest.fixture(scope="session")
 def llm() -> Iterator[FakeLLM]:
     with FakeLLM() as llm:
         yield llm
 
 
-@pytest_asyncio.fixture(
-    scope="session",
-    loop_scope="session",
-    params=[pytest.param(agent, marks=pytest.mark.xdist_group(agent)) for agent in REAL_AGENTS],
-)
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=REAL_AGENTS)
 async def world(
     request: pytest.FixtureRequest, llm: FakeLLM, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RealWorld]:

@@ -65,21 +65,23 @@ async def test_two_clients_see_one_turn_and_either_may_answer(world: RealWorld, 
 @pytest.mark.feature("load, also after a restart")
 async def test_a_session_is_loaded_by_a_new_server_and_goes_on_with_its_context(world: RealWorld, work: Path) -> None:
     word = world.word()
+    await world.prepare_to_come_back()
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         await reply_to(client, events, session, f"remember {word}")
     await world.restart()
     async with world.client() as client, client.stream() as events:
         answer = await client.call("session/load", {"sessionId": session, "cwd": str(work), "mcpServers": []})
-        assert "readOnly" not in answer["_meta"]["sandboxagent.dev"], answer
-        assert f"ECHO[remember {word}]" in text_of(events, session)
+        await events.wait_until(lambda e: f"ECHO[remember {word}]" in text_of(e, session), deadline=DEADLINE)
         assert text_of(events, session).count(f"ECHO[remember {word}]") == 1
+        assert "readOnly" not in answer["_meta"]["sandboxagent.dev"], answer
         await _goes_on(world, client, events, session, word)
 
 
 @pytest.mark.feature("resume, also after a restart")
 async def test_a_session_is_resumed_by_a_new_server_without_a_replay(world: RealWorld, work: Path) -> None:
     word = world.word()
+    await world.prepare_to_come_back()
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         await reply_to(client, events, session, f"remember {word}")

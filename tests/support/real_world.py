@@ -60,6 +60,11 @@ class RealWorld:
         await self.close()
         await self.start()
 
+    async def prepare_to_come_back(self) -> None:
+        """gemini keeps only the first session of a process in a way that it can load again."""
+        if self.agent == "gemini":
+            await self.restart()
+
     @asynccontextmanager
     async def client(self) -> AsyncIterator[RpcClient]:
         async with connected(self.server.url, self.agent, deadline=DEADLINE) as client:

@@ -261,8 +261,9 @@ class Relay:
     def _hold(self, session: SessionId, raw: bytes) -> list[Effect]:
         """An update of a session without a route: it may come before the answer that names the session."""
         route = self.routes.get(session)
-        if route is not None:
-            return []  # muted: we have it already
+        if route is not None:  # muted: we have it already
+            route.muted_updates += 1
+            return []
         if not self._creating:
             return [Noted(f"agent sent an update for unknown session {session!r}")]
         held = self._early.setdefault(session, [])

@@ -15,6 +15,8 @@ from sandbox_agent.errors import InvalidParams, SandboxAgentError
 from sandbox_agent.hub.connection import Connection
 
 T = TypeVar("T")
+AUTH_REQUIRED = -32000
+"""ACP: the agent wants `authenticate`, a key or a login first."""
 
 
 class RemoteError(SandboxAgentError):
@@ -23,6 +25,13 @@ class RemoteError(SandboxAgentError):
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
         self.body = body
+
+    @property
+    def words(self) -> str:
+        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
+        data = self.body.get("data")
+        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
+        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
 @dataclass(frozen=True, slots=True)
