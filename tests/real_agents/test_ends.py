@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300
 
 @pytest.mark.feature("killed and resumed")
 async def test_a_killed_agent_answers_its_turn_with_an_error_and_the_session_goes_on(world: RealWorld) -> None:
-    await world.prepare_to_come_back()
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         word = world.word()
@@ -29,6 +28,7 @@ async def test_a_killed_agent_answers_its_turn_with_an_error_and_the_session_goe
         answer = await turn
         assert answer["error"]["code"] == -32010, answer
         await until(lambda: not before & set(world.processes()), deadline=DEADLINE)
+        world.let_a_minute_pass()
 
         later = world.word()
         assert f"ECHO[and {later}]" in await reply_to(client, events, session, f"and {later}")

@@ -65,7 +65,6 @@ async def test_two_clients_see_one_turn_and_either_may_answer(world: RealWorld, 
 @pytest.mark.feature("load, also after a restart")
 async def test_a_session_is_loaded_by_a_new_server_and_goes_on_with_its_context(world: RealWorld, work: Path) -> None:
     word = world.word()
-    await world.prepare_to_come_back()
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         await reply_to(client, events, session, f"remember {word}")
@@ -81,7 +80,6 @@ async def test_a_session_is_loaded_by_a_new_server_and_goes_on_with_its_context(
 @pytest.mark.feature("resume, also after a restart")
 async def test_a_session_is_resumed_by_a_new_server_without_a_replay(world: RealWorld, work: Path) -> None:
     word = world.word()
-    await world.prepare_to_come_back()
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         await reply_to(client, events, session, f"remember {word}")
@@ -115,11 +113,12 @@ async def _set_either_way(world: RealWorld, category: setup.Category, plain: str
         choices, current = await _offered(client, session, category)
         if len(choices) < 2:
             pytest.skip(f"offers one {category} only" if choices else f"offers no {category}")
-        other = next(choice for choice in choices if choice != current)
-        await client.call(plain, {"sessionId": session, field: other})
-        assert (await _offered(client, session, category))[1] == other
-        await client.call("session/set_config_option", {"sessionId": session, "configId": category, "value": current})
-        assert (await _offered(client, session, category))[1] == current
+        first = next(choice for choice in choices if choice != current)
+        second = next(choice for choice in choices if choice != first)
+        await client.call(plain, {"sessionId": session, field: first})
+        assert (await _offered(client, session, category))[1] == first
+        await client.call("session/set_config_option", {"sessionId": session, "configId": category, "value": second})
+        assert (await _offered(client, session, category))[1] == second
 
 
 async def _offered(client: RpcClient, session: str, category: setup.Category) -> tuple[list[str], str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
@@ -20,6 +21,7 @@ from support.server import Server, running_server
 
 DEADLINE = 90.0
 _numbers = count(1)
+_MINUTE = re.compile(r"^session-[\dT-]{16}-")
 
 
 class RealWorld:
@@ -58,12 +60,14 @@ class RealWorld:
 
     async def restart(self) -> None:
         await self.close()
+        self.let_a_minute_pass()
         await self.start()
 
-    async def prepare_to_come_back(self) -> None:
-        """gemini keeps only the first session of a process in a way that it can load again."""
-        if self.agent == "gemini":
-            await self.restart()
+    def let_a_minute_pass(self) -> None:
+        """gemini names its session files by the minute, and a load in the same minute overwrites what it should read."""
+        for chat in self.home.glob(".gemini/tmp/*/chats/session-*"):
+            earlier = _MINUTE.sub("session-2020-01-01T00-00-", chat.name)
+            chat.rename(chat.with_name(earlier))
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[RpcClient]:
