@@ -162,3 +162,15 @@ async def test_a_line_over_the_cap_is_reported_and_the_bridge_lives(tmp_path: Pa
         assert "over the limit" in notice["params"]["error"]
         await client.prompt(session, "alive")
         await events.wait_until(lambda e: "alive" in e.text())
+
+
+async def test_half_of_a_surrogate_pair_passes_from_client_to_agent_and_back(client: RpcClient) -> None:
+    session = await client.new_session()
+    raw = (
+        b'{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"%b","prompt":'
+        b'[{"type":"text","text":"broken \\ud83d emoji"}]}}' % session.encode()
+    )
+    async with client.stream() as events:
+        response = await client.post(raw)
+        assert response.json()["result"]["stopReason"] == "end_turn"
+        await events.wait_until(lambda e: "emoji" in e.text())

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from support.processes import group_members
+from support.proc_table import group_members
 from support.real_world import DEADLINE, RealWorld, reply_to, says
 from support.waiting import until
 

@@ -1,59 +1,117 @@
-"""Which processes belong to a home directory, and what they weigh: read from /proc."""
+"""Agent processes for tests: what they wrote and how they ended, and whether anything of them is left."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-_PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
+import msgspec
+
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.lines import DEFAULT_LINE_CAP
+from sandbox_agent.process import AgentProcess, ExitStatus
+from sandbox_agent.process.agent_process import Lines
+
+DEADLINE = 30.0
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
-def processes_at_home(home: Path) -> list[int]:
-    """Every live process that was started with `home` as its HOME, also those that left their process group."""
-    mark = b"HOME=" + os.fsencode(home)
+class Watched:
+    """A process and all that came of it. `seen` is in order: lines, then the exit status."""
+
+    def __init__(self) -> None:
+        self.process: AgentProcess | None = None
+        self.seen: list[Any] = []
+        self.stderr_at_exit: list[str] = []
+        self._changed = asyncio.Event()
+
+    @property
+    def lines(self) -> list[Any]:
+        return [one for one in self.seen if not isinstance(one, ExitStatus)]
+
+    @property
+    def running(self) -> AgentProcess:
+        assert self.process is not None
+        return self.process
+
+    def came(self, lines: Lines) -> None:
+        self.seen += lines
+        self._changed.set()
+
+    def exited(self, status: ExitStatus) -> None:
+        self.seen.append(status)
+        self.stderr_at_exit = self.running.stderr.last_lines(100)
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], Any]) -> Any:
+        """Wait for lines or the exit to make `condition` true."""
+        async with asyncio.timeout(DEADLINE):
+            while not (result := condition()):
+                self._changed.clear()
+                await self._changed.wait()
+        return result
+
+    async def exit(self) -> ExitStatus:
+        async with asyncio.timeout(DEADLINE):
+            return await self.running.wait()
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.running.write(msgspec.json.encode({"jsonrpc": "2.0", **message}))
+
+
+def python(program: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", program)
+
+
+@asynccontextmanager
+async def launched(
+    *command: str,
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    line_cap: int = DEFAULT_LINE_CAP,
+    on_lines: Callable[[Lines], None] | None = None,
+) -> AsyncIterator[Watched]:
+    watched = Watched()
+
+    def came(lines: Lines) -> None:
+        if on_lines is not None:
+            on_lines(lines)
+        watched.came(lines)
+
+    watched.process = await AgentProcess.start(
+        LaunchSpec(agent=AgentId("test"), command=command, cwd=cwd),
+        {**ENV, **(env or {})},
+        on_lines=came,
+        on_exit=watched.exited,
+        line_cap=line_cap,
+    )
+    try:
+        yield watched
+    finally:
+        await watched.process.stop(grace=0.2)
+        await watched.exit()
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that are still alive."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark in (folder / "environ").read_bytes().split(b"\0") and not _is_zombie(folder):
-                    found.append(int(folder.name))
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in {"Z", "X"}:
+            found.append(int(stat.parent.name))
     return found
 
 
-def group_members(group: int) -> list[int]:
-    """Every live process of a process group."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError, ValueError):
-                if os.getpgid(int(folder.name)) == group and not _is_zombie(folder):
-                    found.append(int(folder.name))
-    return found
-
-
-def parent_of(pid: int) -> int:
-    """0 when it is gone."""
-    with contextlib.suppress(OSError):
-        return int(_stat(Path(f"/proc/{pid}"))[1])
-    return 0
-
-
-def memory_of(pids: list[int]) -> int:
-    """What these take together, in bytes; shared pages are counted once."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            found = _PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
-            total += int(found[1]) << 10 if found else 0
-    return total
-
-
-def _is_zombie(folder: Path) -> bool:
-    return _stat(folder)[0] == "Z"
-
-
-def _stat(folder: Path) -> list[str]:
-    """The fields after the command's name, which may hold anything: state, parent, group, …"""
-    return (folder / "stat").read_text().rpartition(")")[2].split()
+async def gone(group: int) -> None:
+    """Return when nobody of the group is left. The kernel may need a moment after a KILL."""
+    async with asyncio.timeout(DEADLINE):
+        while members(group):
+            await asyncio.sleep(0.01)

@@ -14,7 +14,7 @@ import msgspec
 from sandbox_agent.agents import Catalog
 from sandbox_agent.core.ids import AgentId
 from support.fake_llm import FakeLLM, Seen
-from support.processes import memory_of, parent_of, processes_at_home
+from support.proc_table import memory_of, parent_of, processes_at_home
 from support.real_agents import prepare_agent
 from support.rpc import Events, RpcClient, connected
 from support.server import Server, running_server

@@ -22,7 +22,6 @@ from sandbox_agent.core.permission_policy import timed_out
 from sandbox_agent.core.route import Ask, Client, Route
 from sandbox_agent.errors import AgentUnsupported
 
-_METHOD_NOT_FOUND = b"-32601"
 _CANCELLED: dict[str, object] = {
     PERMISSION: {"outcome": {"outcome": "cancelled"}},
     QUESTION: {"outcome": "cancelled"},
@@ -38,7 +37,7 @@ class Asks:
         self._ids = ids
         self._open: dict[int, Ask] = {}
         self._by_agent_key: dict[bytes, Ask] = {}
-        self._terminal_owners: dict[str, ConnectionId] = {}
+        self._terminal_owners: dict[tuple[SessionId | None, str], ConnectionId] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -55,7 +54,7 @@ class Asks:
         ask = Ask(ask_id, frame.key, method, session, frames.with_id(raw, b"%d" % ask_id))
         if method in HOST_METHODS:
             self._remember(ask, route)
-            return self._assign(ask, route)
+            return self._assign(ask, route, is_recorded=False)
         able = route.able(CLAIMED.get(method)) if route is not None else []
         if route is None:
             return [
@@ -77,7 +76,10 @@ class Asks:
         for ask in route.asks.values():
             if ask.asked or ask.is_served:
                 continue
-            effects += self._assign(ask, route) if ask.method in HOST_METHODS else [Unattended(ask.id)]
+            if ask.method in HOST_METHODS:
+                effects += self._assign(ask, route, is_recorded=True)
+            else:
+                effects.append(Unattended(ask.id))
         return effects
 
     def answer(
@@ -91,7 +93,9 @@ class Asks:
             ask.asked.discard(connection)  # it cannot; another may
             return []
         if ask.method == "terminal/create" and (terminal := _terminal_of(frames.member(raw, "result") or b"{}")):
-            self._terminal_owners[terminal] = connection
+            self._terminal_owners[ask.session, terminal] = connection
+        if ask.method == "terminal/release" and (terminal := _terminal_of(frames.params_of(ask.line))):
+            self._terminal_owners.pop((ask.session, terminal), None)
         return self.settle(ask, frames.with_id(raw, b"%d" % ask.id), "client", routes, by=connection)
 
     def served(self, ask_id: int, result: bytes, routes: dict[SessionId, Route]) -> list[Effect]:
@@ -155,6 +159,8 @@ class Asks:
         self._terminal_owners.clear()
         for ask in list(self._open.values()):
             self._forget(ask, routes.get(ask.session) if ask.session is not None else None)
+            if ask.session is not None and not ask.is_served:
+                effects.append(Record(ask.session, _cancel_line(ask), "server"))
             effects += _withdrawals(ask)
         return effects
 
@@ -187,18 +193,20 @@ class Asks:
             Send(frames.with_id(line, ask.agent_key)),
         ]
 
-    def _assign(self, ask: Ask, route: Route | None) -> list[Effect]:
+    def _assign(self, ask: Ask, route: Route | None, *, is_recorded: bool) -> list[Effect]:
         params = frames.params_of(ask.line)
         terminal = _terminal_of(params) if ask.method.startswith("terminal/") else None
         able = route.able(CLAIMED[ask.method]) if route is not None else []
         if terminal is not None:
-            able = [c for c in able if c == self._terminal_owners.get(terminal)]
+            able = [c for c in able if c == self._terminal_owners.get((ask.session, terminal))]
         if route is None or not able:
             ask.is_served = True
             return [Serve(ask.id, ask.method, ask.session, params)]
         owner = route.turn.connection if route.turn is not None else None
         chosen = owner if owner in able else able[0]
         ask.asked.add(chosen)
+        if is_recorded:
+            return [Deliver(chosen, ask.line, route.session)]
         return [Publish(route.session, [ask.line], (chosen,))]
 
     def _send_unanswerable(self, ask: Ask) -> Send:
@@ -230,6 +238,10 @@ class _Terminal(msgspec.Struct):
     id: str | None = msgspec.field(name="terminalId", default=None)
 
 
+class _Error(msgspec.Struct):
+    code: int = 0
+
+
 def _terminal_of(params: bytes) -> str | None:
     try:
         return msgspec.json.decode(params, type=_Terminal).id
@@ -247,4 +259,7 @@ def _withdrawals(ask: Ask, *, but: ConnectionId | None = None) -> list[Effect]:
 
 
 def _is_method_not_found(frame: Frame) -> bool:
-    return _METHOD_NOT_FOUND in bytes(frame.error)  # type: ignore[arg-type]  # an error member is there
+    try:
+        return msgspec.json.decode(frame.error, type=_Error).code == AgentUnsupported.code  # type: ignore[arg-type]
+    except msgspec.MsgspecError:
+        return False

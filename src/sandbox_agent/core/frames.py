@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -13,6 +14,9 @@ from sandbox_agent.errors import MalformedMessage, SandboxAgentError
 
 META = "sandboxagent.dev"
 """Our key under `_meta`."""
+MAX_DEPTH = 256
+"""Levels of nesting. The decoder has no limit of its own but what is left of the stack, and who decodes a message
+again further down must not run out of it."""
 
 
 class Update(msgspec.Struct, gc=False):
@@ -61,17 +65,23 @@ class Frame(msgspec.Struct, gc=False):
 
 
 class _OddFrame(msgspec.Struct):
-    """A frame whose params are not shaped as ours are: an array, or a sessionId that is not a string."""
+    """A frame whose params are not shaped as ours are: an array, or an `update` or sessionId of another kind."""
 
     jsonrpc: str = ""
     id: Raw | UnsetType = UNSET
     method: str | None = None
+    params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
 
+class _SessionOnly(msgspec.Struct):
+    session: SessionId | None = msgspec.field(name="sessionId", default=None)
+
+
 _decode = msgspec.json.Decoder(Frame).decode
 _decode_odd = msgspec.json.Decoder(_OddFrame).decode
+_decode_session = msgspec.json.Decoder(_SessionOnly).decode
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -82,17 +92,41 @@ def parse(raw: bytes) -> Frame:
         frame = _decode(raw)
         if not raw.isascii():
             raw.decode()  # msgspec does not look inside the strings that it skips
+        if len(raw) > 2 * MAX_DEPTH and raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+            raise RecursionError
     except msgspec.ValidationError:
         frame = _parse_odd(raw)
     except RecursionError:
         raise MalformedMessage("JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         frame = _parse_mended(raw, error)
+    if frame.result is not UNSET and frame.error is not UNSET:
+        _drop_null(frame)
     if frame.method is None and (frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET)):
         raise MalformedMessage("neither a request, a notification nor an answer")
     if frame.jsonrpc != "2.0":
         raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
     return frame
+
+
+def _depth(raw: bytes) -> int:
+    """How deep valid JSON is nested."""
+    outside = (
+        raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_BRACKET_NOR_QUOTE).split(b'"')[::2]
+    )
+    return max(accumulate(map(_STEPS.__getitem__, b"".join(outside))), default=0)
+
+
+_STEPS = [{"[": 1, "{": 1, "]": -1, "}": -1}.get(chr(byte), 0) for byte in range(256)]
+_NEITHER_BRACKET_NOR_QUOTE = bytes(byte for byte in range(256) if chr(byte) not in '[]{}"')
+
+
+def _drop_null(frame: Frame) -> None:
+    """Some agents send both `result` and `error`, one of them null: then it is the other that they mean."""
+    if bytes(frame.error) == b"null":  # type: ignore[arg-type]  # both are there
+        frame.error = UNSET
+    elif bytes(frame.result) == b"null":  # type: ignore[arg-type]
+        frame.result = UNSET
 
 
 def _parse_mended(raw: bytes, error: Exception) -> Frame:
@@ -124,11 +158,23 @@ def _parse_odd(raw: bytes) -> Frame:
     try:
         odd = _decode_odd(raw)
         raw.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        if _depth(raw) > MAX_DEPTH:
+            raise RecursionError
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise MalformedMessage(str(error)) from None
     except RecursionError:
         raise MalformedMessage("JSON is nested too deeply") from None
-    return Frame(odd.jsonrpc, odd.id, odd.method, None, odd.result, odd.error)
+    except msgspec.DecodeError as error:
+        return _parse_mended(raw, error)
+    return Frame(odd.jsonrpc, odd.id, odd.method, _session_in(odd.params), odd.result, odd.error)
+
+
+def _session_in(params: Raw | UnsetType) -> Scope | None:
+    """Where a message belongs whose other params mean nothing to us."""
+    try:
+        return Scope(_decode_session(params).session) if isinstance(params, Raw) else None
+    except msgspec.ValidationError:
+        return None
 
 
 def one_line(raw: bytes) -> bytes:
@@ -169,6 +215,16 @@ def member(raw: bytes, name: str) -> bytes | None:
 
 def params_of(raw: bytes) -> bytes:
     return member(raw, "params") or b"{}"
+
+
+def decode(raw: bytes, shape: Any = Any) -> Any:
+    """The value in `raw`, half surrogate pairs mended. Raises msgspec.MsgspecError."""
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.json.decode(mended(raw), type=shape)
 
 
 def to_json(value: Any) -> bytes:

@@ -71,7 +71,8 @@ class Lifecycle:
         """Seconds to wait before the next start: none after the first failure, then doubling."""
         if self.failures < 2:
             return 0.0
-        return min(self._longest_delay, self._first_delay * 2.0 ** (self.failures - 2))
+        doublings = min(self.failures - 2, 60)  # more would overflow, and is past any longest delay
+        return min(self._longest_delay, self._first_delay * 2.0**doublings)
 
     @property
     def is_crash_loop(self) -> bool:

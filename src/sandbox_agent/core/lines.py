@@ -43,11 +43,9 @@ class LineSplitter:
             tail = lines.pop()
             if tail:
                 self._grow(tail)  # type: ignore[arg-type]  # split gives bytes
-        if len(chunk) > self._cap or b"\r" in chunk or b"" in lines or lines[0].__class__ is not bytes:
-            return [line for line in map(self._checked, lines) if line]
-        if lines[0].endswith(b"\r"):  # the CR may have come with an earlier chunk
-            lines[0] = lines[0][:-1]
-        return lines
+        if len(chunk) <= self._cap and b"\r" not in chunk and b"" not in lines and _is_plain(lines[0]):
+            return lines
+        return [line for line in map(self._checked, lines) if line]
 
     def finish(self) -> list[bytes | OversizedLine]:
         """What is left at end of stream: the last line, if it was not ended by LF."""
@@ -80,6 +78,11 @@ class LineSplitter:
         if len(line) > self._cap:
             return OversizedLine(len(line), hashlib.sha256(line).hexdigest())
         return line[:-1] if line.endswith(b"\r") else line
+
+
+def _is_plain(line: bytes | OversizedLine) -> bool:
+    """Whether the line, which may have begun in an earlier chunk, needs no second look."""
+    return isinstance(line, bytes) and not line.endswith(b"\r")
 
 
 class _Dropped:

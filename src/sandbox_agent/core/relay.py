@@ -35,9 +35,10 @@ from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
 from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.route import Call, Client, Route
-from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy
+from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy, SessionEnded
 
 CREATING = frozenset({"session/new", "session/fork"})
+WAKING = frozenset({"session/load", "session/resume"})
 OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update"})
 _EARLY_LIMIT = 10_000
 
@@ -220,7 +221,7 @@ class Relay:
             scope = frame.params
             if frame.id is UNSET and scope is not None and scope.session is not None:
                 route = routes.get(scope.session)
-                if route is not None and not route.is_muted:
+                if route is not None and not route.is_muted and frame.method != CANCEL_REQUEST:
                     if route is not running:
                         running, run = route, []
                         effects.append(Publish(route.session, run, route.connections))
@@ -280,6 +281,8 @@ class Relay:
         if call.method in CREATING:
             return self._created(call, frame, raw)
         if call.is_own:
+            if call.method in WAKING and call.session in self.routes:
+                self.routes[call.session].is_muted = False  # the replay is over: what follows in this batch is news
             return [Resolve(call.id, raw)]
         answer = frames.with_id(raw, call.key)
         effects: list[Effect] = []
@@ -306,12 +309,21 @@ class Relay:
         if session is None:
             self._drop_early()
             return [*effects, Resolve(call.id, raw)]
-        self.routes[session] = Route(session, policy=self._policy)
+        effects += self._open_created(session)
         effects += [Record(session, call.line, "client"), Record(session, raw, "agent")]
         if early := self._early.pop(session, None):
             effects.append(Publish(session, early, ()))
         self._drop_early()
         return [*effects, Resolve(call.id, raw)]
+
+    def _open_created(self, session: SessionId) -> list[Effect]:
+        """A route for a new session. Some agents count anew in each process: then it takes a dormant one's place."""
+        old = self.routes.get(session)
+        if old is not None and old.is_live:
+            return []
+        self.routes[session] = Route(session, policy=self._policy)
+        replaced = SessionEnded(f"the agent has given the name {session!r} to a new session", sessionId=session)
+        return [_refuse(call, replaced) for call in old.queue] if old is not None else []
 
     def _drop_early(self) -> None:
         if not self._creating:

@@ -64,7 +64,7 @@ def translate(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str
             value = params.get(field)
             if member not in setup or (value in _values(option) and value not in _plain_values(setup, category)):
                 return "session/set_config_option", {"configId": option.get("id"), "value": value}
-        is_plain_only = option is None and member in setup and params.get("configId") in {category, member}
+        is_plain_only = option is None and member in setup and params.get("configId") in [category, member]
         if method == "session/set_config_option" and is_plain_only:
             return plain, {field: params.get("value")}
     return None
@@ -103,6 +103,8 @@ def after_update(setup: Setup, kind: str, update: Mapping[str, Any]) -> Setup:
 
 
 def _with_current(setup: Setup, category: Category, member: str, chosen: str, value: Any) -> Setup:
+    if not isinstance(value, str):
+        return setup
     changed = dict(setup)
     if member in setup:
         changed[member] = {**_dict(setup[member]), chosen: value}
@@ -123,7 +125,8 @@ def _option(setup: Setup, category: Category) -> dict[str, Any] | None:
 
 def _flat_options(option: dict[str, Any]) -> list[dict[str, Any]]:
     flat: list[dict[str, Any]] = []
-    for entry in option.get("options") or []:
+    offered = option.get("options")
+    for entry in offered if isinstance(offered, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("options"), list):
             flat += [inner for inner in entry["options"] if isinstance(inner, dict)]
         elif isinstance(entry, dict):

@@ -164,7 +164,7 @@ class Agent:
             raise AgentTimeout(f"agent {self.id!r} did not answer {method} within {timeout:g} s") from None
         finally:
             del self._own_calls[call]
-        answer = msgspec.json.decode(line)
+        answer = frames.decode(line)
         if "error" in answer:
             raise RemoteError(answer["error"] if isinstance(answer["error"], dict) else {})
         return answer.get("result")

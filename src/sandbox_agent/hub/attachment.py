@@ -166,8 +166,9 @@ class Attachment:
             result = await agent.request(
                 request.method, params, session=session, on_behalf=request.behalf, timeout=None
             )
-        except SandboxAgentError:
+        except SandboxAgentError as error:
             if agent.relay.routes.get(session) is route:
+                agent.apply(agent.relay.wake_failed(session, error))
                 del agent.relay.routes[session]
             raise
         record = SessionRecord(

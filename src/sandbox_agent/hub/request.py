@@ -56,9 +56,10 @@ class Request:
     def read(self, shape: type[T]) -> T:
         """`params` as `shape`. Raises InvalidParams naming the field that is wrong."""
         try:
-            return msgspec.json.decode(frames.params_of(self.raw), type=shape)
+            value: T = frames.decode(frames.params_of(self.raw), shape)
         except msgspec.MsgspecError as error:
             raise InvalidParams(f"params of {self.method}: {error}") from None
+        return value
 
     def meta(self) -> dict[str, Any]:
         """Our own part of `params._meta`."""

@@ -27,7 +27,7 @@ _stderr = logging.getLogger("sandbox_agent.agent.stderr")
 _PIPE_SIZE = 1 << 20
 _WRITE_HIGH_WATER = 4 << 20
 _LAST_OUTPUT = 0.3
-"""Seconds that a dead process's stdout may stay open (a grandchild can hold it) before we stop reading."""
+"""Seconds that a dead process's pipes may stay open (a grandchild can hold them) before we stop reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,15 @@ class AgentProcess:
         self._splitter = LineSplitter(line_cap)
         self._stdin: asyncio.WriteTransport | None = None
         self._stdout: asyncio.ReadTransport | None = None
+        self._stderr: asyncio.ReadTransport | None = None
         self._stdin_ready = asyncio.Event()
         self._stdin_ready.set()
         self._stdout_ended = asyncio.Event()
+        self._stderr_ended = asyncio.Event()
         self._exited = asyncio.Event()
         self._died = asyncio.Event()
+        self._handed_over = asyncio.Event()
+        """Set when the caller of `start` has the process: an exit is told only to one who knows of it."""
         self._status: ExitStatus | None = None
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
@@ -96,7 +100,13 @@ class AgentProcess:
             raise AgentStartFailed(detail, command=list(spec.command)) from None
         process = cls(spec, child, line_cap)
         process._on_lines, process._on_exit = on_lines, on_exit
-        await process._connect()
+        connecting = asyncio.ensure_future(process._connect())
+        try:
+            await asyncio.shield(connecting)
+        except BaseException:
+            await process._give_up(connecting)
+            raise
+        process._handed_over.set()
         return process
 
     @property
@@ -158,8 +168,17 @@ class AgentProcess:
         self._stdin.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         watcher = threading.Thread(target=self._watch, args=(loop,), name=f"watch-{self.agent}", daemon=True)
         watcher.start()
-        await loop.connect_read_pipe(lambda: _Reader(self.stderr.feed, self.stderr.finish), stderr)
+        self._stderr, _ = await loop.connect_read_pipe(lambda: _Reader(self.stderr.feed, self._end_of_stderr), stderr)
         self._stdout, _ = await loop.connect_read_pipe(lambda: _Reader(self._read, self._end_of_stdout), stdout)
+
+    async def _give_up(self, connecting: asyncio.Future[None]) -> None:
+        """The start was cancelled: nobody will ever stop this process, so end it here."""
+        self._on_lines, self._on_exit = lambda lines: None, lambda status: None
+        self._handed_over.set()
+        self._signal_group(signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            await connecting  # a few turns of the loop: it waits for nobody
+        await self._exits_within(1.0)
 
     def _read(self, chunk: bytes) -> None:
         lines = self._splitter.feed(chunk)
@@ -171,6 +190,10 @@ class AgentProcess:
         if lines:
             self._on_lines(lines)
         self._stdout_ended.set()
+
+    def _end_of_stderr(self) -> None:
+        self.stderr.finish()
+        self._stderr_ended.set()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: learn of the exit without reaping, so that the group's number stays ours."""
@@ -188,14 +211,33 @@ class AgentProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_OUTPUT):
                 await self._stdout_ended.wait()
+                await self._stderr_ended.wait()
+        self._read_rest()
         code = self._child.wait()
         self._status = ExitStatus(code if code >= 0 else 128 - code)
-        if self._stdin is not None:
+        if self._stdin is not None and (not self._stdin.is_closing() or self._stdin.get_write_buffer_size()):
             self._stdin.abort()
-        if self._stdout is not None:
-            self._stdout.close()
+        for pipe in (self._stdout, self._stderr):
+            if pipe is not None:
+                pipe.close()
         self._exited.set()
+        await self._handed_over.wait()  # at once, but for a process that dies while it is being started
         self._on_exit(self._status)
+
+    def _read_rest(self) -> None:
+        """What it wrote and we have not read: we were slow, or somebody else holds its pipes open."""
+        for pipe, ended, feed, finish in (
+            (self._child.stdout, self._stdout_ended, self._read, self._end_of_stdout),
+            (self._child.stderr, self._stderr_ended, self.stderr.feed, self._end_of_stderr),
+        ):
+            if pipe is None or ended.is_set():
+                continue
+            left = _PIPE_SIZE
+            with contextlib.suppress(OSError, ValueError):  # it is empty, or closed
+                while left > 0 and (chunk := os.read(pipe.fileno(), left)):
+                    left -= len(chunk)
+                    feed(chunk)
+            finish()
 
     def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from sandbox_agent.core.methods import CLAIMED, CLIENT_CALLS, HOST_METHODS, UNLIMITED, ClientCall, client_call
+
+SURFACE = """initialize authenticate logout session/new session/load session/prompt session/list session/fork
+session/resume session/close session/delete session/set_mode session/set_model session/set_config_option""".split()
+
+
+def test_every_request_of_acp_is_in_the_table() -> None:
+    assert sorted(CLIENT_CALLS) == sorted(SURFACE)
+
+
+def test_a_known_method_is_itself_with_a_session_or_without() -> None:
+    for method, call in CLIENT_CALLS.items():
+        assert client_call(method, has_session=True) is client_call(method, has_session=False) is call
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_our_own_extensions_are_answered_by_the_server(*, has_session: bool) -> None:
+    assert client_call("_sandboxagent/session/detach", has_session=has_session) is ClientCall.SERVER
+    assert client_call("_sandboxagent/unheard_of", has_session=has_session) is ClientCall.SERVER
+
+
+@pytest.mark.parametrize("method", ["_vendor/x", "_sandboxagentx", "session/new_in_acp_2", "x", ""])
+def test_unknown_methods_go_to_the_agent_of_their_session_or_of_the_connection(method: str) -> None:
+    assert client_call(method, has_session=True) is ClientCall.SESSION
+    assert client_call(method, has_session=False) is ClientCall.AGENT
+
+
+def test_the_host_can_serve_files_and_terminals() -> None:
+    assert {method.partition("/")[0] for method in HOST_METHODS} == {"fs", "terminal"}
+    assert HOST_METHODS.items() <= CLAIMED.items()
+
+
+def test_only_a_prompt_has_no_time_limit() -> None:
+    assert {"session/prompt"} == UNLIMITED
