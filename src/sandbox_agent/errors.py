@@ -3,6 +3,7 @@
     SandboxAgentError
     ├── ClientError                  the caller can mend it
     │   ├── MalformedMessage         not one JSON-RPC 2.0 object
+    │   │   └── BatchNotSupported    several of them in an array
     │   ├── InvalidParams            a field is missing or wrong
     │   │   └── BadArchive           an uploaded archive is damaged or hostile; nothing was changed
     │   ├── RequestCancelled         its sender took it back
@@ -34,6 +35,7 @@
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
     ├── ShuttingDown                 the server is on its way down
+    ├── Overloaded                   the server has all the work that it can take
     └── ConfigError                  the settings are wrong; the server does not start
 
 A class knows how it looks at the edge: HTTP status, JSON-RPC code, title, and whether a retry may help. It is
@@ -74,6 +76,11 @@ class ClientError(SandboxAgentError):
 class MalformedMessage(ClientError):
     code = -32600
     title = "Not a JSON-RPC 2.0 message"
+
+
+class BatchNotSupported(MalformedMessage):
+    status = 501
+    title = "Batches are not supported"
 
 
 class InvalidParams(ClientError):
@@ -241,6 +248,13 @@ class ShuttingDown(SandboxAgentError):
     status = 503
     code = -32012
     title = "Server is shutting down"
+    retryable = True
+
+
+class Overloaded(SandboxAgentError):
+    status = 503
+    code = -32013
+    title = "Server is overloaded"
     retryable = True
 
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import uvicorn
 
 from sandbox_agent.agents import Catalog
 from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
-from sandbox_agent.http.app import App
+from sandbox_agent.files import FileLimits, FileService
+from sandbox_agent.http.app import App, AppLimits
+from sandbox_agent.http.auth import Credentials
+from sandbox_agent.http.origins import Cors, HostNames
+from sandbox_agent.http.redaction import Redactor, secrets_of
+from sandbox_agent.http.surface import Parts, build_app
+from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.http.wire import bounded, close_stalled
 from sandbox_agent.hub.agent import AgentOptions
 from sandbox_agent.hub.hub import Hub, HubOptions
+from sandbox_agent.logs import set_up_logging
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import open_store
 
@@ -28,15 +37,17 @@ _LAST_REQUESTS = 1
 
 def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     """Serve until INT or TERM; `announce` gets the address once it can be used. Raises ConfigError, StoreError."""
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    redactor = Redactor([*secrets_of(settings.environ), settings.token or "", *_config_secrets(settings)])
+    set_up_logging(settings.log_level, settings.log_format, redactor)
+    _allow_sockets(settings.max_sockets)
     listener = _listen(settings.host, settings.port)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, listener, announce))
+        runner.run(_serve(settings, listener, redactor, announce))
 
 
-async def _serve(settings: Settings, listener: socket.socket, announce: Callable[[str], None]) -> None:
+async def _serve(
+    settings: Settings, listener: socket.socket, redactor: Redactor, announce: Callable[[str], None]
+) -> None:
     store = open_store(
         settings.store,
         settings.data_path,
@@ -44,6 +55,9 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
         retention_bytes=settings.retention_bytes,
     )
     await store.open()
+    files = FileService(
+        [Path(root) for root in settings.fs_root], Path.cwd(), FileLimits(max_file_bytes=settings.max_file_bytes)
+    )
     try:
         catalog = Catalog(
             settings.agents,
@@ -52,18 +66,62 @@ async def _serve(settings: Settings, listener: socket.socket, announce: Callable
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings))
-        app = App(
-            hub,
-            token=settings.token,
-            request_timeout=settings.acp_request_timeout_ms / 1000,
-            body_limit=settings.max_body_bytes,
-        )
-        server = _Server(_uvicorn_config(app), hub, on_started=lambda: announce(_address(listener)))
+        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
+        app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
+        config = _uvicorn_config(app, max_sockets=settings.max_sockets, message_limit=settings.max_body_bytes)
+        server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
         hub.background(hub.watch_store())
-        await server.serve(sockets=[listener])
+        sweeper = asyncio.create_task(close_stalled(server.server_state))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            sweeper.cancel()
     finally:
+        await files.close()
         await store.close()
+
+
+def _parts(
+    settings: Settings, hub: Hub, catalog: Catalog, files: FileService, redactor: Redactor, *, port: int
+) -> Parts:
+    cors = Cors(
+        settings.cors_allow_origin,
+        settings.cors_allow_method,
+        settings.cors_allow_header,
+        settings.cors_allow_credentials,
+    )
+    cors.check()
+    return Parts(
+        hub=hub,
+        catalog=catalog,
+        files=files,
+        credentials=Credentials(settings.token, cookie_name=f"sandbox-agent-{port}"),
+        hosts=HostNames(
+            settings.allow_host,
+            is_loopback=settings.is_loopback,
+            is_any_name=not settings.is_loopback and settings.token is not None and not settings.allow_host,
+        ),
+        cors=cors,
+        redactor=redactor,
+        telemetry=Telemetry(logs_access=settings.access_log),
+        limits=AppLimits(subscribers=settings.max_subscribers),
+        request_timeout=settings.acp_request_timeout_ms / 1000,
+        body_limit=settings.max_body_bytes,
+        default_agent=settings.default_agent,
+    )
+
+
+def _config_secrets(settings: Settings) -> list[str]:
+    return [value for agent in settings.agents.values() for value in secrets_of(agent.env)]
+
+
+def _allow_sockets(wanted: int) -> None:
+    """Raise our soft limit of open files as far as we may: each socket needs one, and so do agents and files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    goal = wanted + 1024
+    if soft < goal:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (goal if hard < 0 else min(goal, hard), hard))
 
 
 class _Server(uvicorn.Server):
@@ -99,11 +157,22 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _uvicorn_config(app: App) -> uvicorn.Config:
+_EVERY_ANSWER = [
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-resource-policy", "same-origin"),
+]
+
+
+def _uvicorn_config(app: App, *, max_sockets: int, message_limit: int) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=bounded(max_sockets),
+        headers=_EVERY_ANSWER,
         ws="websockets-sansio",
+        ws_max_size=message_limit,
+        ws_per_message_deflate=False,
         lifespan="off",
         access_log=False,
         log_config=None,

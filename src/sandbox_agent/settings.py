@@ -5,6 +5,8 @@ Where a setting is given more than once, flags win over the config file, and the
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +19,8 @@ from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL
 from sandbox_agent.errors import ConfigError
 
 _PREFIX = "SANDBOX_AGENT_"
+_LISTS = frozenset({"allow_host", "cors_allow_origin", "cors_allow_method", "cors_allow_header", "fs_root"})
+"""Settings of which there may be several: separated by commas in the environment."""
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -28,6 +32,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data_dir: str | None = None
     store: str = "sqlite"
     log_level: LogLevel = "info"
+    log_format: Literal["text", "json"] = "text"
+    access_log: bool = False
+    allow_host: tuple[str, ...] = ()
+    cors_allow_origin: tuple[str, ...] = ()
+    cors_allow_method: tuple[str, ...] = ()
+    cors_allow_header: tuple[str, ...] = ()
+    cors_allow_credentials: bool = False
+    fs_root: tuple[str, ...] = ()
     default_agent: str | None = None
     acp_request_timeout_ms: int = 120_000
     acp_registry_url: str = DEFAULT_REGISTRY_URL
@@ -40,9 +52,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body_bytes: int = 64 << 20
     max_queued_prompts: int = 16
     max_connections: int = 10_000
+    max_sockets: int = 4096
+    max_subscribers: int = 4000
+    max_file_bytes: int | None = None
     agents: dict[str, CustomAgent] = {}
     environ: dict[str, str] = {}
     """Our own environment, from which agents get the allow-listed part."""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach us."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
 
     @property
     def data_path(self) -> Path:
@@ -58,12 +83,31 @@ def load_settings(environ: Mapping[str, str], config: Path | None, flags: Mappin
     values = _from_environment(environ)
     if config is not None:
         values.update(_from_file(config))
-    values.update({name: value for name, value in flags.items() if value is not None})
+    values.update({name: value for name, value in flags.items() if value not in (None, ())})
     values["environ"] = dict(environ)
+    if flags.get("no_token"):
+        if flags.get("token") is not None:
+            raise ConfigError("--token and --no-token exclude each other")
+        values.pop("token", None)
     try:
-        return msgspec.convert(values, Settings, strict=False)
+        settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"wrong setting: {error}") from None
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    if settings.token is not None and not re.fullmatch(r"[!-~]+", settings.token):
+        raise ConfigError("the token must be visible ASCII characters without blanks, and at least one")
+    if not settings.is_loopback and settings.token is None and not settings.no_token:
+        raise ConfigError(
+            f"{settings.host} can be reached from other machines: give a token (--token, SANDBOX_AGENT_TOKEN), or "
+            "--no-token if everybody who can reach it may use it"
+        )
+    for root in settings.fs_root:
+        if not Path(root).is_dir():
+            raise ConfigError(f"fs_root {root!r} is not a directory")
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -74,7 +118,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for name in known:
         value = environ.get(_PREFIX + name.upper())
         if value:
-            found[name] = value
+            found[name] = tuple(part.strip() for part in value.split(",")) if name in _LISTS else value
     return found
 
 

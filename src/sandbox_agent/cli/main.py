@@ -29,7 +29,18 @@ def cli() -> None:
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings and agents.")
 @click.option("--data-dir", help="Where history and installs live.")
 @click.option("--store", help="History store: sqlite, sqlite:PATH or memory.  [default: sqlite]")
+@click.option("--default-agent", help="Agent for clients of /acp that name none.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="[default: text]")
+@click.option("--access-log", is_flag=True, default=None, help="Log every request, without its query.")
+@click.option("--fs-root", multiple=True, help="A directory that file operations stay in; may be repeated.")
+@click.option("--allow-host", multiple=True, help="A further name that this server is reached by; may be repeated.")
+@click.option("--cors-allow-origin", multiple=True, help="An origin whose pages may use this server, or *.")
+@click.option("--cors-allow-method", multiple=True, help="A method that such pages may use.")
+@click.option("--cors-allow-header", multiple=True, help="A request header that such pages may send.")
+@click.option("--cors-allow-credentials", is_flag=True, default=None, help="Let such pages send credentials.")
+@click.option("--max-sockets", type=click.IntRange(1), help="Sockets open at once.  [default: 4096]")
+@click.option("--max-subscribers", type=click.IntRange(1), help="Streams open at once.  [default: 4000]")
 def server(config: Path | None, **flags: Any) -> None:
     """Serve agents over HTTP until Ctrl-C."""
     from sandbox_agent import serve  # noqa: PLC0415
@@ -47,6 +58,17 @@ def demo(port: int, *, keep: bool) -> None:
     from sandbox_agent.cli.demo import run_demo  # noqa: PLC0415
 
     sys.exit(run_demo(port=port, keep=keep))
+
+
+@cli.command()
+@click.option("--endpoint", help="Address of a server; without it one is started for this process alone.")
+@click.option("--agent", required=True, help="The agent to use there.")
+@click.option("--token", envvar="SANDBOX_AGENT_TOKEN", help="The server's token. Also SANDBOX_AGENT_TOKEN.")
+def stdio(endpoint: str | None, agent: str, token: str | None) -> None:
+    """Be an ACP agent on stdin and stdout for an editor, while the agent runs at a server."""
+    from sandbox_agent.cli.stdio import run_stdio  # noqa: PLC0415
+
+    run_stdio(endpoint=endpoint, agent=agent, token=token)
 
 
 def main() -> None:

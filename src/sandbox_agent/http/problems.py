@@ -13,10 +13,12 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 PROBLEM = b"application/problem+json"
 JSON = b"application/json"
+_RETRY_AFTER = (b"retry-after", b"1")
 
 
 def problem_body(error: SandboxAgentError, *, status: int | None = None, instance: str | None = None) -> bytes:
@@ -32,11 +34,17 @@ def problem_body(error: SandboxAgentError, *, status: int | None = None, instanc
     return msgspec.json.encode({**error.data, **body})
 
 
+def retry_headers(status: int) -> Headers:
+    """When to come back, for the answers that say "not now"."""
+    return [_RETRY_AFTER] if status in {429, 503} else []
+
+
 async def send_problem(
     send: Send, scope: Scope, error: SandboxAgentError, *, status: int | None = None, headers: Headers | None = None
 ) -> None:
-    body = problem_body(error, status=status, instance=scope["path"])
-    await send_whole(send, status or error.status, body, PROBLEM, headers)
+    known = status or error.status
+    body = problem_body(error, status=known, instance=scope["path"])
+    await send_whole(send, known, body, PROBLEM, [*retry_headers(known), *(headers or [])])
 
 
 async def send_whole(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox_agent.errors import ClientError, NotAcceptable, TooLarge, UnsupportedMediaType
+from sandbox_agent.errors import ClientError, InvalidParams, NotAcceptable, TooLarge, UnsupportedMediaType
 from sandbox_agent.http.problems import Receive, Scope
 
 
@@ -19,6 +19,19 @@ def header(scope: Scope, name: bytes) -> str | None:
         raise ClientError(f"header {name.decode()} is there {len(found)} times")
     value: bytes = found[0]
     return value.decode("latin-1")
+
+
+def last_event_id(scope: Scope) -> int | None:
+    """Where a reader wants to go on; None when it does not say. Raises InvalidParams."""
+    value = header(scope, b"last-event-id")
+    return None if value is None else event_id(value)
+
+
+def event_id(value: str) -> int:
+    """Raises InvalidParams for what is no event id."""
+    if not value.isascii() or not value.isdigit() or len(value) > 18:
+        raise InvalidParams(f"Last-Event-ID must be a whole number, not {value!r}")
+    return int(value)
 
 
 def require_json(scope: Scope) -> None:

@@ -23,10 +23,26 @@ def encode(batch: Batch) -> bytes:
     )
 
 
-async def stream_events(reader: Reader, receive: Receive, send: Send, headers: Headers | None = None) -> None:
+async def begin(send: Send, headers: Headers | None = None) -> None:
+    """Headers and a first comment, so that the peer knows at once that it is connected."""
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS + (headers or [])})
+    await send({"type": "http.response.body", "body": b": open\n\n", "more_body": True})
+
+
+async def beat(send: Send) -> None:
+    await send({"type": "http.response.body", "body": b": heartbeat\n\n", "more_body": True})
+
+
+async def finish(send: Send, reason: str) -> None:
+    await send({"type": "http.response.body", "body": b": end: %b\n\n" % reason.encode()})
+
+
+async def stream_events(
+    reader: Reader, receive: Receive, send: Send, headers: Headers | None = None, *, has_begun: bool = False
+) -> None:
     """Send what the reader gives until the stream, the reader or the peer ends. Closes the reader."""
-    writing = asyncio.create_task(_write(reader, send, headers))
-    leaving = asyncio.create_task(_peer_left(receive))
+    writing = asyncio.create_task(_write(reader, send, headers, has_begun=has_begun))
+    leaving = asyncio.create_task(peer_left(receive))
     stopping = asyncio.create_task(reader.stopped.wait())
     tasks = {writing, leaving, stopping}
     try:
@@ -43,9 +59,9 @@ async def stream_events(reader: Reader, receive: Receive, send: Send, headers: H
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _write(reader: Reader, send: Send, headers: Headers | None) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS + (headers or [])})
-    await send({"type": "http.response.body", "body": b": open\n\n", "more_body": True})
+async def _write(reader: Reader, send: Send, headers: Headers | None, *, has_begun: bool) -> None:
+    if not has_begun:
+        await begin(send, headers)
     while True:
         batch = await reader.take(wait=HEARTBEAT)
         if batch is not None:
@@ -53,10 +69,11 @@ async def _write(reader: Reader, send: Send, headers: Headers | None) -> None:
         elif reader.is_over:
             break
         else:
-            await send({"type": "http.response.body", "body": b": heartbeat\n\n", "more_body": True})
-    await send({"type": "http.response.body", "body": b": end: %b\n\n" % reader.over_because.encode()})
+            await beat(send)
+    await finish(send, reader.over_because)
 
 
-async def _peer_left(receive: Receive) -> None:
+async def peer_left(receive: Receive) -> None:
+    """Return when the peer has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

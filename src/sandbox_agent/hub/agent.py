@@ -122,6 +122,11 @@ class Agent:
         """Whether its sessions can be taken up again by a new process, as far as it has told us."""
         return self._can_revive
 
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Events that came from the agent, and how often they were delivered to a connection."""
+        return self._delivery.events_in, self._delivery.events_out
+
     async def ready(self) -> Initialized:
         """Start the process if it is not running, once for all who ask. Raises AgentStartFailed."""
         if self.is_ready and self.initialized is not None:

@@ -1,4 +1,4 @@
-"""One client's attachment: its stream of events, and its requests that wait for an answer."""
+"""One client's attachment: its streams of events, and its requests that wait for an answer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from sandbox_agent.core.frames import Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentTimeout
+from sandbox_agent.errors import AgentExited, AgentTimeout
 from sandbox_agent.hub.stream import Stream
 
 
@@ -26,10 +26,15 @@ class Answer:
 
 
 Dispatch = Callable[["Connection", int, Frame, bytes], None]
+OpenStream = Callable[[StreamKey, int], Stream]
+"""Opens a stream that may hold a part of the memory of a whole one: a half, a third, …"""
 
 
 class Connection:
-    """What a door holds: send, request, follow, close."""
+    """What a door holds: send, request, follow, close. All events are on one stream."""
+
+    echoes: ClassVar[bool] = False
+    """Whether answers that somebody waited for are on the stream too."""
 
     def __init__(
         self,
@@ -37,19 +42,24 @@ class Connection:
         agent: AgentId,
         capabilities: dict[str, Any],
         client_info: dict[str, Any],
-        stream: Stream,
+        open_stream: OpenStream,
         dispatch: Dispatch,
     ) -> None:
         self.id = connection_id
         self.agent = agent
         self.client_info = client_info
         self.client = Client(connection_id, _claims(capabilities))
-        self.stream = stream
+        self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
         self.is_closed = False
+        self._open_stream = open_stream
         self._dispatch = dispatch
         self._tickets = count(1)
         self._waiters: dict[int, asyncio.Future[Answer]] = {}
+
+    @property
+    def streams(self) -> list[Stream]:
+        return [self.stream]
 
     async def request(self, frame: Frame, raw: bytes, *, timeout: float | None) -> Answer:
         """Send a request and wait for its answer. Raises AgentTimeout.
@@ -69,7 +79,7 @@ class Connection:
                 f"no answer to {frame.method} within {timeout:g} s; it will come on the stream"
             ) from None
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
+            if waiter.done() and not waiter.cancelled() and not self.echoes:
                 self.stream.append_own([waiter.result().line])
             raise
         finally:
@@ -89,15 +99,24 @@ class Connection:
 
     def reply(self, ticket: int, line: bytes, session: SessionId | None, method: str) -> None:
         """Hand an answer to whoever waits for it, else put it on the stream."""
-        waiter = self._waiters.get(ticket)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(Answer(line, self.stream.last_id))
-        else:
+        if not self._hand_over(ticket, line):
             self.deliver_own(session, line)
+
+    def agent_exited(self, error: AgentExited) -> None:
+        """The connection's agent has ended; who waited has been answered."""
 
     def close(self, reason: str) -> None:
         self.is_closed = True
-        self.stream.end(reason)
+        for stream in self.streams:
+            stream.end(reason)
+
+    def _hand_over(self, ticket: int, line: bytes) -> bool:
+        """Whether somebody was waiting for this answer."""
+        waiter = self._waiters.get(ticket)
+        if waiter is None or waiter.done():
+            return False
+        waiter.set_result(Answer(line, self.stream.last_id))
+        return True
 
 
 def _claims(capabilities: dict[str, Any]) -> frozenset[tuple[str, ...]]:

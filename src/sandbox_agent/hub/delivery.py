@@ -41,6 +41,8 @@ class Delivery:
         resolve: Callable[[int, bytes], None],
         busy_sessions: Callable[[], list[SessionId]],
     ) -> None:
+        self.events_in = 0
+        self.events_out = 0
         self._agent = agent
         self._store = store
         self._connections = connections
@@ -81,6 +83,8 @@ class Delivery:
             connection = self._connections.get(connection_id)
             if connection is not None:
                 connection.deliver(effect.session, stream, sequence, effect.lines)
+                self.events_out += len(effect.lines)
+        self.events_in += len(effect.lines)
 
     def _record(self, effect: fx.Record) -> None:
         self._store.append(self._stream(effect.session), effect.source, [effect.line])

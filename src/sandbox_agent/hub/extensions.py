@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox_agent.core import setup
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Extensions:
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, others: Mapping[str, Callable[[Request], Awaitable[Any]]]) -> None:
         self._hub = hub
         self._methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
             "_sandboxagent/session/detach": self._detach,
@@ -29,6 +29,7 @@ class Extensions:
             "_sandboxagent/session/events": self._events,
             "_sandboxagent/session/get": self._get,
             "_sandboxagent/session/list": self._list,
+            **others,
         }
 
     @property

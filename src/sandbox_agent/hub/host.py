@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.errors import InvalidParams, NotFound, SandboxAgentError, TooLarge, TooMany
+from sandbox_agent.errors import InvalidParams, NotFound, TooLarge, TooMany
+from sandbox_agent.files import FileService
 from sandbox_agent.process import agent_environment
 
 _OUTPUT_LIMIT = 1 << 20
@@ -73,10 +73,11 @@ class _Terminal:
 
 
 class Host:
-    """Serves `fs/*` and `terminal/*`. Terminals die with it."""
+    """Serves `fs/*`, within the roots of `files`, and `terminal/*`. Terminals die with it."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], files: FileService) -> None:
         self._environ = environ
+        self._files = files
         self._terminals: dict[str, _Terminal] = {}
         self._numbers = count(1)
 
@@ -85,9 +86,9 @@ class Host:
         try:
             match method:
                 case "fs/read_text_file":
-                    return await asyncio.to_thread(_read_text_file, msgspec.json.decode(params, type=_ReadTextFile))
+                    return await self._read_text_file(msgspec.json.decode(params, type=_ReadTextFile))
                 case "fs/write_text_file":
-                    return await asyncio.to_thread(_write_text_file, msgspec.json.decode(params, type=_WriteTextFile))
+                    return await self._write_text_file(msgspec.json.decode(params, type=_WriteTextFile))
                 case "terminal/create":
                     return await self._create(msgspec.json.decode(params, type=_CreateTerminal), cwd)
                 case _:
@@ -99,6 +100,22 @@ class Host:
     async def close(self) -> None:
         terminals = list(self._terminals)
         await asyncio.gather(*(self._release(terminal_id) for terminal_id in terminals))
+
+    async def _read_text_file(self, wanted: _ReadTextFile) -> dict[str, Any]:
+        async with await self._files.open_for_read(_absolute(wanted.path)) as file:
+            if file.size > _FILE_LIMIT:
+                raise TooLarge(f"{wanted.path!r} is larger than {_FILE_LIMIT >> 20} MiB")
+            content = b"".join([chunk async for chunk in file.chunks()])
+        text = content.decode("utf-8", errors="replace")
+        if wanted.line is not None or wanted.limit is not None:
+            lines = text.splitlines(keepends=True)[max(0, (wanted.line or 1) - 1) :]
+            text = "".join(lines if wanted.limit is None else lines[: wanted.limit])
+        return {"content": text}
+
+    async def _write_text_file(self, wanted: _WriteTextFile) -> dict[str, Any]:
+        content = wanted.content.encode("utf-8", errors="replace")
+        await self._files.write_stream(_absolute(wanted.path), _once(content))
+        return {}
 
     async def _create(self, wanted: _CreateTerminal, cwd: str | None) -> dict[str, Any]:
         if len(self._terminals) >= _TERMINALS:
@@ -186,37 +203,11 @@ def _signal(terminal: _Terminal, number: signal.Signals) -> None:
         os.killpg(terminal.process.pid, number)
 
 
-def _absolute(path: str) -> Path:
-    if not path.startswith("/") or "\0" in path:
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
         raise InvalidParams(f"path must be absolute: {path!r}")
-    return Path(path)
+    return path
 
 
-def _read_text_file(wanted: _ReadTextFile) -> dict[str, Any]:
-    path = _absolute(wanted.path)
-    try:
-        if not path.is_file():
-            raise NotFound(f"no file {wanted.path!r}")
-        if path.stat().st_size > _FILE_LIMIT:
-            raise TooLarge(f"{wanted.path!r} is larger than {_FILE_LIMIT >> 20} MiB")
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise _io_error(error) from None
-    if wanted.line is not None or wanted.limit is not None:
-        lines = text.splitlines(keepends=True)[max(0, (wanted.line or 1) - 1) :]
-        text = "".join(lines if wanted.limit is None else lines[: wanted.limit])
-    return {"content": text}
-
-
-def _write_text_file(wanted: _WriteTextFile) -> dict[str, Any]:
-    path = _absolute(wanted.path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted.content, encoding="utf-8")
-    except OSError as error:
-        raise _io_error(error) from None
-    return {}
-
-
-def _io_error(error: OSError) -> SandboxAgentError:
-    return InvalidParams(f"{error.filename!r}: {error.strerror}")
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, connection_stream
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.errors import (
@@ -25,12 +26,14 @@ from sandbox_agent.errors import (
     TooMany,
     UnknownConnection,
 )
+from sandbox_agent.files import FileService
 from sandbox_agent.hub import endings
 from sandbox_agent.hub.agent import Agent, AgentOptions
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.conversations import Conversations
 from sandbox_agent.hub.extensions import Extensions
+from sandbox_agent.hub.file_extensions import FileExtensions
 from sandbox_agent.hub.host import Host
 from sandbox_agent.hub.items import Items
 from sandbox_agent.hub.listing import list_sessions
@@ -62,7 +65,13 @@ class Hub:
     """Opens and closes connections, and decides for each request who answers it."""
 
     def __init__(
-        self, store: Store, catalog: AgentCatalog, *, environ: Mapping[str, str], options: HubOptions | None = None
+        self,
+        store: Store,
+        catalog: AgentCatalog,
+        *,
+        environ: Mapping[str, str],
+        options: HubOptions | None = None,
+        files: FileService | None = None,
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -72,15 +81,16 @@ class Hub:
         self._environ = environ
         self._options = options or HubOptions()
         self._ask_ids = count(1)
-        self._host = Host(environ)
+        files = files or FileService((), Path.cwd())
+        self._host = Host(environ, files)
         self._turns = Turns(store)
         self._attachment = Attachment(store, self.sessions, self.agent)
         self._items = Items(store)
         self._item_listeners: set[ConnectionId] = set()
         self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
-        self._extensions = Extensions(self)
+        self._extensions = Extensions(self, FileExtensions(files, self.sessions).methods)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self.closing = asyncio.Event()
         self._calls: dict[ClientCall, Callable[[Request], None]] = {
             ClientCall.INITIALIZE: self._initialize_again,
             ClientCall.LIST: lambda request: self.spawn(request, list_sessions(self.sessions, request)),
@@ -112,7 +122,14 @@ class Hub:
             )
         return found
 
-    async def open_connection(self, agent_id: AgentId, params: dict[str, Any]) -> tuple[Connection, dict[str, Any]]:
+    async def open_connection(
+        self,
+        agent_id: AgentId,
+        params: dict[str, Any],
+        *,
+        kind: type[Connection] = Connection,
+        connection_id: ConnectionId | None = None,
+    ) -> tuple[Connection, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
@@ -121,14 +138,14 @@ class Hub:
             raise TooMany(f"{len(self.connections)} connections are open already")
         await self.catalog.ensure(agent_id)
         await self.agent(agent_id).ready()
-        connection_id = ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
+        connection_id = connection_id or new_connection_id()
         capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
-        connection = Connection(
+        connection = kind(
             connection_id,
             agent_id,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
-            Stream(self.store, connection_stream(connection_id), memory_limit=self._options.window_bytes),
+            lambda own, part: Stream(self.store, own, memory_limit=self._options.window_bytes // part),
             self.dispatch,
         )
         self.connections[connection_id] = connection
@@ -167,7 +184,8 @@ class Hub:
         self._item_listeners.discard(connection.id)
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
-        await self.store.drop(connection_stream(connection.id))
+        for stream in connection.streams:
+            await self.store.drop(stream.own)
 
     def describe_handshake(self, connection: Connection) -> dict[str, Any]:
         """The agent's own `initialize` result, with our part added."""
@@ -212,7 +230,7 @@ class Hub:
 
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
-        self._is_closing = True
+        self.closing.set()
         for task in self._tasks:
             task.cancel()
         stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents.values()]
@@ -265,6 +283,9 @@ class Hub:
         agent.apply(agent.relay.served(effect.ask, member))
 
     def _agent_exited(self, agent: Agent, error: AgentExited, sessions: list[SessionId]) -> None:
+        for connection in self.connections.values():
+            if connection.agent == agent.id:
+                connection.agent_exited(error)
         for session in sessions:
             record = self.sessions.held(SessionKey(agent.id, session))
             if agent.can_revive:
@@ -304,7 +325,7 @@ class Hub:
         agent.apply(agent.relay.notify(frame, raw))
 
     def _refuse_when_closing(self) -> None:
-        if self._is_closing:
+        if self.closing.is_set():
             raise ShuttingDown("the server is shutting down")
 
     def spawn(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
@@ -321,6 +342,10 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, SandboxAgentError):
             _log.error("background work failed", exc_info=error)
+
+
+def new_connection_id() -> ConnectionId:
+    return ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
 
 
 def _wants_items(capabilities: Any) -> bool:

@@ -1,4 +1,4 @@
-"""One numbered stream of events and the one reader that may follow it."""
+"""One numbered stream of events and those who read it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class Stream:
 
     def __init__(self, store: Store, own: StreamKey, *, memory_limit: int) -> None:
         self._store = store
-        self._own = own
+        self.own = own
         self._window = Window(memory_limit=memory_limit)
-        self._wake = asyncio.Event()
         self._reader: Reader | None = None
+        self._readers: list[Reader] = []
+        self._handed_on = asyncio.Event()
         self._position = 0
         self.end_reason: str | None = None
 
@@ -44,19 +45,26 @@ class Stream:
     def has_reader(self) -> bool:
         return self._reader is not None
 
+    @property
+    def waiting(self) -> int:
+        """Events that no reader has taken yet."""
+        return self.last_id - (self._position if self._reader is None else self._reader.position)
+
     def append(self, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         """Number lines that are entries `sequence` and following of `stream` in the store."""
         self._window.append(stream, sequence, lines)
-        self._wake.set()
+        for reader in self._readers:
+            reader.wake.set()
 
     def append_own(self, lines: Sequence[bytes]) -> None:
         """Number lines that belong to this stream alone."""
         kept = list(lines)
-        self.append(self._own, self._store.append(self._own, "server", kept), kept)
+        self.append(self.own, self._store.append(self.own, "server", kept), kept)
 
     def end(self, reason: str) -> None:
         self.end_reason = self.end_reason or reason
-        self._wake.set()
+        for reader in self._readers:
+            reader.wake.set()
 
     def read_from(self, after: int | None) -> Reader:
         """Start reading after event `after`, taking over from any reader; None goes on where the last one stopped.
@@ -66,13 +74,32 @@ class Stream:
             if self._reader is not None:
                 raise StreamTaken("another reader has this stream; send Last-Event-ID to take it over")
             after = self._position
-        elif not 0 <= after <= self.last_id:
-            raise InvalidParams(f"Last-Event-ID {after} was never given out; the newest is {self.last_id}")
+        self._require_given(after)
         if self._reader is not None:
             self._reader.stop("taken over by another reader")
-        self._wake = asyncio.Event()
-        self._reader = Reader(self, after, self._wake)
+        self._reader = self.follow(after)
         return self._reader
+
+    def follow(self, after: int) -> Reader:
+        """Read after event `after`, beside whoever else reads. Raises InvalidParams for an id not given out."""
+        self._require_given(after)
+        reader = Reader(self, after)
+        self._readers.append(reader)
+        return reader
+
+    async def handed_on(self, event: int, *, patience: float) -> None:
+        """Return when all who read have passed on `event`, or have passed on nothing for `patience` seconds."""
+        while any(reader.handed_on < event for reader in self._readers):
+            self._handed_on.clear()
+            try:
+                async with asyncio.timeout(patience):
+                    await self._handed_on.wait()
+            except TimeoutError:
+                return
+
+    def _require_given(self, after: int) -> None:
+        if not 0 <= after <= self.last_id:
+            raise InvalidParams(f"Last-Event-ID {after} was never given out; the newest is {self.last_id}")
 
     async def _next(self, reader: Reader, wait: float) -> Batch | None:
         """What follows the reader's position, waiting `wait` seconds for it; None when nothing came or it is over."""
@@ -87,7 +114,7 @@ class Stream:
                 await wake.wait()
             finally:
                 timer.cancel()
-            piece = None if self._reader is not reader else self._window.read(reader.position)
+            piece = None if reader.stopped.is_set() else self._window.read(reader.position)
         match piece:
             case None:
                 return None
@@ -112,6 +139,9 @@ class Stream:
         return Batch(last, [notice])
 
     def _released(self, reader: Reader) -> None:
+        if reader in self._readers:
+            self._readers.remove(reader)
+            self._handed_on.set()
         if self._reader is reader:
             self._reader = None
             self._position = reader.position
@@ -120,10 +150,12 @@ class Stream:
 class Reader:
     """A position in a stream that moves on as batches are taken. Close it when the peer is gone."""
 
-    def __init__(self, stream: Stream, after: int, wake: asyncio.Event) -> None:
+    def __init__(self, stream: Stream, after: int) -> None:
         self._stream = stream
         self.position = after
-        self.wake = wake
+        self.handed_on = after
+        """What was taken before the last take: its taker has been done with it."""
+        self.wake = asyncio.Event()
         self.stopped = asyncio.Event()
         self._stop_reason = ""
 
@@ -141,7 +173,10 @@ class Reader:
         """The next events; None when none came within `wait` seconds or the stream is over."""
         if self.stopped.is_set():
             return None
-        batch = await self._stream._next(self, wait)  # noqa: SLF001 - two halves of one thing
+        if self.handed_on != self.position:
+            self.handed_on = self.position
+            self._stream._handed_on.set()  # noqa: SLF001 - two halves of one thing
+        batch = await self._stream._next(self, wait)  # noqa: SLF001
         if batch is not None:
             self.position = batch.first_id + len(batch.lines) - 1
         return batch

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
-import msgspec
-
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.methods import UNLIMITED
 from sandbox_agent.errors import (
     InvalidParams,
@@ -18,10 +12,11 @@ from sandbox_agent.errors import (
     SandboxAgentError,
     UnknownAgent,
 )
+from sandbox_agent.http.handshake import agent_in_meta, read_params
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
-from sandbox_agent.http.requests import ClientGone, header, read_body, require_accept, require_json
+from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import stream_events
-from sandbox_agent.hub.connection import Answer, Connection
 from sandbox_agent.hub.hub import Hub
 
 CONNECTION = b"x-acp-connection-id"
@@ -70,22 +65,25 @@ class RpcDoor:
             await send_whole(send, 202, b"", None)
             return
         timeout = None if frame.method in UNLIMITED else self._timeout
-        answer = await _answered(connection, frame, raw, receive, timeout)
+        answer = await answered(connection, frame, raw, receive, timeout)
         if answer is not None:
             await send_whole(send, 200, answer.line, JSON, [(LAST_EVENT, b"%d" % answer.last_event_id)])
 
     async def _open(self, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
             raise MissingConnection("header X-ACP-Connection-Id is missing; only initialize may come without it")
-        params = _params(raw)
-        connection, result = await self._hub.open_connection(_agent_of(params), params)
+        params = read_params(raw)
+        agent = agent_in_meta(params)
+        if agent is None:
+            raise InvalidParams(f'initialize must name an agent in params._meta["{META}"].agent')
+        connection, result = await self._hub.open_connection(agent, params)
         headers: Headers = [(CONNECTION, connection.id.encode()), (LAST_EVENT, b"0")]
         await send_whole(send, 200, frames.result(frame.key, result), JSON, headers)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_accept(scope, "text/event-stream")
         connection = self._hub.connection(_connection_id(scope))
-        reader = connection.stream.read_from(_last_event_id(scope))
+        reader = connection.stream.read_from(last_event_id(scope))
         await stream_events(reader, receive, send, [(CONNECTION, connection.id.encode())])
 
     async def _delete(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,50 +91,8 @@ class RpcDoor:
         await send_whole(send, 204, b"", None)
 
 
-async def _answered(
-    connection: Connection, frame: Frame, raw: bytes, receive: Receive, timeout: float | None
-) -> Answer | None:
-    """The answer, or None when the peer left before it came: then it is on the stream."""
-    waiting = asyncio.create_task(connection.request(frame, raw, timeout=timeout))
-    leaving = asyncio.ensure_future(receive())
-    try:
-        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if waiting.done():
-            return waiting.result()
-        return None
-    finally:
-        leaving.cancel()
-        if not waiting.done():
-            waiting.cancel()
-
-
 def _connection_id(scope: Scope) -> str:
     found = header(scope, CONNECTION)
     if found is None:
         raise MissingConnection("header X-ACP-Connection-Id is missing")
     return found
-
-
-def _last_event_id(scope: Scope) -> int | None:
-    value = header(scope, b"last-event-id")
-    if value is None:
-        return None
-    if not value.isascii() or not value.isdigit() or len(value) > 18:
-        raise InvalidParams(f"Last-Event-ID must be a whole number, not {value!r}")
-    return int(value)
-
-
-def _params(raw: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(frames.params_of(raw), type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise InvalidParams(f"params of initialize: {error}") from None
-
-
-def _agent_of(params: dict[str, Any]) -> AgentId:
-    meta = params.get("_meta")
-    ours = meta.get(META) if isinstance(meta, dict) else None
-    agent = ours.get("agent") if isinstance(ours, dict) else None
-    if not isinstance(agent, str) or not agent:
-        raise InvalidParams(f'initialize must name an agent in params._meta["{META}"].agent')
-    return AgentId(agent)

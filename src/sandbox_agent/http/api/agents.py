@@ -1,0 +1,218 @@
+"""`/v1/agents`: which agents there are and in what state, their logs, installing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from sandbox_agent.agents import AgentListing, Artifact, Catalog
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.errors import (
+    AgentError,
+    AgentNotInstalled,
+    InstallError,
+    InvalidParams,
+    TooLarge,
+    UnknownAgent,
+    UnsupportedMediaType,
+)
+from sandbox_agent.http.exchange import Exchange
+from sandbox_agent.http.redaction import Redactor
+from sandbox_agent.http.routes import Operation
+from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.probe import Probe
+from sandbox_agent.hub.views import ServerStatus, capabilities, server_status, stderr_lines
+from sandbox_agent.version import __version__
+
+
+class ConfigQuery(msgspec.Struct, rename="camel"):
+    """`config` asks installed agents what there is to choose from, starting them if need be."""
+
+    config: bool = False
+
+
+class LogsQuery(msgspec.Struct, rename="camel"):
+    tail: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 100
+
+
+class InstallBody(msgspec.Struct, rename="camel"):
+    reinstall: bool = False
+    agent_version: str | None = None
+    agent_process_version: str | None = None
+
+
+class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
+    """`source` is where what is installed came from, `verified` whether its digest or registry was checked.
+
+    `models`, `modes` and `configOptions` are null unless asked for with `?config=true`."""
+
+    capabilities: dict[str, Any]
+    """From the agent's own `initialize`; empty until it has been started for the first time."""
+    server_status: ServerStatus
+    models: list[dict[str, Any]] | None = None
+    modes: list[dict[str, Any]] | None = None
+    config_options: list[dict[str, Any]] | None = None
+    config_error: str | None = None
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """In the spelling of the old API, which clients in use still read."""
+
+    already_installed: bool
+    artifacts: list[Artifact]
+    version: str | None = None
+    source: str
+
+
+class AgentList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    agents: list[AgentInfo]
+
+
+class AgentLogs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the agent wrote to stderr, our secrets taken out. Lines from the middle of a long log are not kept."""
+
+    agent: str
+    status: Literal["running", "stopped", "error"]
+    lines: list[str]
+    total_lines: int
+
+
+_EXAMPLE: dict[str, Any] = {
+    "id": "mock",
+    "name": "Mock",
+    "support": "supported",
+    "installed": True,
+    "version": "1.0.0",
+    "path": "/usr/bin/python3",
+    "source": "builtin",
+    "verified": True,
+    "credentialsAvailable": True,
+    "instructions": "comes with the server",
+    "runtime": None,
+    "artifacts": [],
+    "capabilities": {"loadSession": True},
+    "serverStatus": {
+        "status": "running",
+        "uptimeMs": 12000,
+        "restartCount": 0,
+        "lastError": None,
+        "pid": 4711,
+        "sessions": 2,
+    },
+    "models": [{"id": "mock-large", "name": "Large"}],
+    "modes": [{"id": "ask", "name": "Ask"}],
+    "configOptions": [],
+    "configError": None,
+}
+LIST_AGENTS = Operation(
+    name="listAgents",
+    summary="Every agent that can be launched or installed",
+    tag="agents",
+    query=ConfigQuery,
+    returns=AgentList,
+    errors=(InvalidParams,),
+    example={"agents": [_EXAMPLE]},
+)
+SHOW_AGENT = Operation(
+    name="showAgent",
+    summary="One agent",
+    tag="agents",
+    query=ConfigQuery,
+    returns=AgentInfo,
+    errors=(InvalidParams, UnknownAgent),
+    example=_EXAMPLE,
+)
+INSTALL_AGENT = Operation(
+    name="installAgent",
+    summary="Install an agent; an installed one stays as it is unless `reinstall` is given",
+    tag="agents",
+    description="The body may be left out.",
+    body=InstallBody,
+    returns=Installed,
+    errors=(InvalidParams, UnknownAgent, UnsupportedMediaType, TooLarge, AgentNotInstalled, InstallError, 507),
+    example={"already_installed": True, "artifacts": [], "version": "1.0.0", "source": "builtin"},
+    body_example={"reinstall": False},
+)
+READ_LOGS = Operation(
+    name="readAgentLogs",
+    summary="The last lines that an agent wrote to stderr",
+    tag="agents",
+    query=LogsQuery,
+    returns=AgentLogs,
+    errors=(InvalidParams, UnknownAgent),
+    example={"agent": "mock", "status": "running", "lines": ["ready"], "totalLines": 1},
+)
+
+
+class AgentsApi:
+    def __init__(self, hub: Hub, catalog: Catalog, redactor: Redactor) -> None:
+        self._hub = hub
+        self._catalog = catalog
+        self._redactor = redactor
+        self._probe = Probe(hub)
+
+    async def list(self, exchange: Exchange) -> AgentList:
+        wanted = exchange.query(ConfigQuery)
+        agents = await asyncio.gather(*(self._info(agent, asks_config=wanted.config) for agent in self._catalog.ids()))
+        return AgentList(agents=list(agents))
+
+    async def show(self, exchange: Exchange) -> AgentInfo:
+        wanted = exchange.query(ConfigQuery)
+        return await self._info(AgentId(exchange.path("agent")), asks_config=wanted.config)
+
+    async def install(self, exchange: Exchange) -> Installed:
+        agent = AgentId(exchange.path("agent"))
+        has_body = exchange.header(b"content-type") is not None or (exchange.header(b"content-length") or "0") != "0"
+        wanted = await exchange.json(InstallBody) if has_body else InstallBody()
+        result = await self._catalog.install(
+            agent,
+            reinstall=wanted.reinstall,
+            agent_version=wanted.agent_version,
+            agent_process_version=wanted.agent_process_version,
+        )
+        return Installed(
+            already_installed=result.already_installed,
+            artifacts=list(result.artifacts),
+            version=result.version,
+            source=result.source,
+        )
+
+    async def logs(self, exchange: Exchange) -> AgentLogs:
+        wanted = exchange.query(LogsQuery)
+        agent = AgentId((await self._listing(AgentId(exchange.path("agent")))).id)
+        lines, total = stderr_lines(self._hub, agent, wanted.tail)
+        return AgentLogs(
+            agent=agent,
+            status=server_status(self._hub, agent).status,
+            lines=[self._redactor.clean(line) for line in lines],
+            total_lines=total,
+        )
+
+    async def _listing(self, agent: AgentId) -> AgentListing:
+        """Raises UnknownAgent."""
+        listing = await asyncio.to_thread(self._catalog.describe, agent)
+        is_builtin = listing.source == "builtin" and listing.version is None
+        return msgspec.structs.replace(listing, version=__version__) if is_builtin else listing
+
+    async def _info(self, agent: AgentId, *, asks_config: bool) -> AgentInfo:
+        listing = await self._listing(agent)
+        offered: dict[str, Any] = {}
+        if asks_config and listing.installed:
+            try:
+                offer = await self._probe.offer(agent)
+                offered = {"models": offer.models, "modes": offer.modes, "config_options": offer.config_options}
+            except (AgentError, InstallError) as error:
+                offered = {"config_error": self._redactor.clean(error.detail)}
+        return AgentInfo(
+            **msgspec.structs.asdict(listing),
+            **offered,
+            capabilities=capabilities(self._hub, agent),
+            server_status=self._clean(server_status(self._hub, agent)),
+        )
+
+    def _clean(self, status: ServerStatus) -> ServerStatus:
+        if status.last_error is None:
+            return status
+        return msgspec.structs.replace(status, last_error=self._redactor.clean(status.last_error))

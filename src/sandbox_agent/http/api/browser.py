@@ -1,0 +1,74 @@
+"""What browsers need, as they cannot always send the token: tickets, and signing in and out."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from sandbox_agent.core.history import iso_time
+from sandbox_agent.errors import UnsupportedMediaType
+from sandbox_agent.http.answers import NO_STORE, Answer, json_answer
+from sandbox_agent.http.auth import REFUSED, REFUSED_PAGE, Credentials
+from sandbox_agent.http.exchange import Exchange, media_type
+from sandbox_agent.http.requests import read_body
+from sandbox_agent.http.routes import Operation
+from sandbox_agent.http.tickets import TICKET_SECONDS
+
+_FORM = "application/x-www-form-urlencoded"
+_FORM_LIMIT = 16 << 10
+_HOME = "/ui/"
+
+
+class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Good once, as `?ticket=` of a GET or of a WebSocket, until `expiresAt`."""
+
+    ticket: str
+    expires_at: str
+
+
+ISSUE_TICKET = Operation(
+    name="issueTicket",
+    summary="A ticket that stands for the token once, for half a minute",
+    tag="server",
+    description="For EventSource and WebSocket in browsers, which cannot send headers, and for links that a person "
+    "opens: `/ui/?ticket=…` signs the browser in. It is taken on GET only.",
+    returns=Ticket,
+    status=201,
+    errors=(UnsupportedMediaType,),
+    example={"ticket": "pZ1yq0V0c7", "expiresAt": "2026-01-31T12:00:30.000Z"},
+)
+
+
+class BrowserApi:
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    async def issue_ticket(self, exchange: Exchange) -> Answer:
+        exchange.refuse_forms()
+        ticket = Ticket(ticket=self._credentials.tickets.issue(), expires_at=iso_time(time.time() + TICKET_SECONDS))
+        return json_answer(ticket, status=201)
+
+    async def sign_in(self, exchange: Exchange) -> Answer:
+        """A form with the token. A right one gets the browser its cookie; any other the answer that all get."""
+        if media_type(exchange.header(b"content-type")) != _FORM:
+            return REFUSED
+        raw = await read_body(exchange.scope, exchange.receive, _FORM_LIMIT)
+        given = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [])
+        if self._credentials.is_needed and not (len(given) == 1 and self._credentials.is_token(given[0].encode())):
+            return REFUSED_PAGE if "text/html" in (exchange.header(b"accept") or "") else REFUSED
+        where = (b"location", _return_to(exchange.header(b"referer")).encode())
+        return Answer(303, headers=(where, self._credentials.new_cookie(exchange.scope), NO_STORE))
+
+    async def sign_out(self, exchange: Exchange) -> Answer:
+        cookies = [value for name, value in exchange.scope["headers"] if name == b"cookie"]
+        self._credentials.end_session(cookies)
+        return Answer(303, headers=((b"location", _HOME.encode()), self._credentials.no_cookie(exchange.scope)))
+
+
+def _return_to(referer: str | None) -> str:
+    """The page that asked for the token. Only the path counts, so it is one of ours."""
+    path = urlsplit(referer or "").path
+    is_page = path.startswith((_HOME, "/docs")) and path.isprintable() and path.isascii() and "\\" not in path
+    return path if is_page else _HOME

@@ -1,0 +1,50 @@
+"""`/v1/openapi.json` and `/docs`, made when somebody first asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from sandbox_agent.http.answers import Answer
+from sandbox_agent.http.exchange import Exchange
+from sandbox_agent.http.problems import JSON
+from sandbox_agent.http.reference import render_reference
+from sandbox_agent.http.routes import Content, Operation
+
+READ_OPENAPI = Operation(
+    name="readOpenapi",
+    summary="This document",
+    tag="server",
+    returns=Content(("application/json",), {"type": "object"}),
+)
+
+
+class DocumentsApi:
+    def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
+        self._build = build
+
+    async def openapi(self, _: Exchange) -> Answer:
+        return self._openapi
+
+    async def reference(self, _: Exchange) -> Answer:
+        return self._reference
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return self._build()
+
+    @cached_property
+    def _openapi(self) -> Answer:
+        return Answer(200, pretty(self._document), JSON, ((b"cache-control", b"no-cache"),))
+
+    @cached_property
+    def _reference(self) -> Answer:
+        return render_reference(self._document)
+
+
+def pretty(document: dict[str, Any]) -> bytes:
+    """As it is served, and as the copy under docs/ is kept."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

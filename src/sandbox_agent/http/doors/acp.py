@@ -1,0 +1,122 @@
+"""The door `/acp`: over HTTP every answer is on a stream, one for the connection and one for each session."""
+
+from __future__ import annotations
+
+from sandbox_agent.core import frames
+from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.ids import SessionId
+from sandbox_agent.errors import (
+    BatchNotSupported,
+    InvalidParams,
+    MalformedMessage,
+    MissingConnection,
+    SandboxAgentError,
+    UnknownAgent,
+    UnknownConnection,
+)
+from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
+from sandbox_agent.http.handshake import read_params, wanted_agent
+from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
+from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.sse import stream_events
+from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.mailboxes import MailboxConnection
+
+CONNECTION = b"acp-connection-id"
+SESSION = b"acp-session-id"
+METHODS = ("POST", "GET", "DELETE")
+
+
+class AcpDoor:
+    """Raw ASGI for POST, GET and DELETE, and for the WebSocket."""
+
+    def __init__(self, hub: Hub, *, default_agent: str | None, body_limit: int) -> None:
+        self._hub = hub
+        self._default_agent = default_agent
+        self._body_limit = body_limit
+        self._socket = AcpSocketDoor(hub, default_agent=default_agent, body_limit=body_limit)
+        self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
+        try:
+            await self._verbs[scope["method"]](scope, receive, send)
+        except UnknownAgent as error:
+            await send_problem(send, scope, error, status=400)
+        except SandboxAgentError as error:
+            await send_problem(send, scope, error)
+        except ClientGone:
+            pass
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        require_json(scope)
+        raw = await read_body(scope, receive, self._body_limit)
+        if raw.lstrip()[:1] == b"[":
+            raise BatchNotSupported("JSON-RPC batches are not served; send one message in each request")
+        frame = frames.parse(raw)
+        if header(scope, CONNECTION) is None:
+            await self._open(scope, frame, raw, send)
+            return
+        connection = self._connection(scope)
+        _require_same_session(scope, frame)
+        await self._hub.room(connection)
+        if not frame.is_request:
+            self._hub.send(connection, frame, raw)
+        elif frames.is_valid_id(frame.key):
+            connection.submit(frame, raw)
+        else:
+            raise MalformedMessage("a request id must be a string, a number or null")
+        await send_whole(send, 202, b"", None)
+
+    async def _open(self, scope: Scope, frame: Frame, raw: bytes, send: Send) -> None:
+        if frame.method != "initialize" or not frame.is_request:
+            raise MissingConnection("header Acp-Connection-Id is missing; only initialize may come without it")
+        require_accept(scope, "application/json")
+        params = read_params(raw)
+        agent = wanted_agent(scope, params, self._default_agent)
+        connection, result = await self._hub.open_connection(agent, params, kind=MailboxConnection)
+        headers: Headers = [(CONNECTION, connection.id.encode())]
+        await send_whole(send, 200, frames.result(frame.key, result), JSON, headers)
+
+    async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
+        require_accept(scope, "text/event-stream")
+        connection = self._connection(scope)
+        session = header(scope, SESSION)
+        stream = connection.stream if session is None else connection.mailbox(self._session_id(connection, session))
+        headers: Headers = [(CONNECTION, connection.id.encode())]
+        if session is not None:
+            headers.append((SESSION, session.encode("latin-1")))
+        await stream_events(stream.read_from(last_event_id(scope)), receive, send, headers)
+
+    async def _delete(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._hub.close_connection(_connection_id(scope))
+        await send_whole(send, 202, b"", None)
+
+    def _connection(self, scope: Scope) -> MailboxConnection:
+        """Raises UnknownConnection also for a connection of another door."""
+        connection_id = _connection_id(scope)
+        found = self._hub.connection(connection_id)
+        if not isinstance(found, MailboxConnection):
+            raise UnknownConnection(connection_id)
+        return found
+
+    def _session_id(self, connection: MailboxConnection, name: str) -> SessionId:
+        """The agent's own id where the client uses an alias."""
+        record = self._hub.sessions.held_by_name(name, connection.agent)
+        return SessionId(name) if record is None else record.session_id
+
+
+def _connection_id(scope: Scope) -> str:
+    found = header(scope, CONNECTION)
+    if found is None:
+        raise MissingConnection("header Acp-Connection-Id is missing")
+    return found
+
+
+def _require_same_session(scope: Scope, frame: Frame) -> None:
+    """The header may be absent; it may not contradict the message."""
+    named = header(scope, SESSION)
+    if named is not None and frame.session is not None and named != frame.session:
+        raise InvalidParams(f"header Acp-Session-Id says {named!r}, params.sessionId {frame.session!r}")

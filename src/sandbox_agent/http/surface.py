@@ -1,0 +1,88 @@
+"""All routes on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sandbox_agent.agents import Catalog
+from sandbox_agent.files import FileService
+from sandbox_agent.http import openapi
+from sandbox_agent.http.api import agents, browser, documents, files, health, metrics, sessions
+from sandbox_agent.http.app import App, AppLimits
+from sandbox_agent.http.auth import SIGN_IN, Credentials
+from sandbox_agent.http.doors import acp, operations, peer, rpc
+from sandbox_agent.http.gate import Gate
+from sandbox_agent.http.origins import Cors, HostNames
+from sandbox_agent.http.redaction import Redactor
+from sandbox_agent.http.routes import Door, Route
+from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.hub.hub import Hub
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the surface is made of."""
+
+    hub: Hub
+    catalog: Catalog
+    files: FileService
+    credentials: Credentials
+    hosts: HostNames
+    cors: Cors = field(default_factory=Cors)
+    redactor: Redactor = field(default_factory=lambda: Redactor(()))
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    limits: AppLimits = field(default_factory=AppLimits)
+    request_timeout: float = 120.0
+    body_limit: int = 64 << 20
+    default_agent: str | None = None
+
+
+def build_app(parts: Parts) -> App:
+    gate = Gate(parts.credentials, parts.hosts, parts.cors)
+    return App(build_routes(parts), gate, parts.telemetry, parts.limits)
+
+
+def build_routes(parts: Parts) -> Sequence[Route | Door]:
+    hub, fs = parts.hub, files.FilesApi(parts.hub, parts.files)
+    agent, session = agents.AgentsApi(hub, parts.catalog, parts.redactor), sessions.SessionsApi(hub)
+    user = browser.BrowserApi(parts.credentials)
+    peers = peer.PeerDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+    docs = documents.DocumentsApi(lambda: openapi.build_document(table))
+    table: list[Route | Door] = [
+        Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
+        Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
+        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST),
+        Door("/v1/acp/{server_id}", peer.METHODS, peers, operations.PEER),
+        Route("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
+        Route("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
+        Route("GET", "/v1/openapi.json", docs.openapi, documents.READ_OPENAPI),
+        Route("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET),
+        Route("GET", "/v1/agents", agent.list, agents.LIST_AGENTS),
+        Route("GET", "/v1/agents/{agent}", agent.show, agents.SHOW_AGENT),
+        Route("POST", "/v1/agents/{agent}/install", agent.install, agents.INSTALL_AGENT),
+        Route("GET", "/v1/agents/{agent}/logs", agent.logs, agents.READ_LOGS),
+        Route("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
+        Route("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),
+        Route("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT),
+        Route("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES),
+        Route("GET", "/v1/fs/file", fs.read, files.READ_FILE),
+        Route("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE),
+        Route("DELETE", "/v1/fs/entry", fs.delete, files.DELETE_ENTRY),
+        Route("POST", "/v1/fs/mkdir", fs.mkdir, files.MAKE_DIRECTORY),
+        Route("POST", "/v1/fs/move", fs.move, files.MOVE_ENTRY),
+        Route("GET", "/v1/fs/stat", fs.stat, files.STAT_ENTRY),
+        Route("POST", "/v1/fs/upload-batch", fs.upload_batch, files.UPLOAD_BATCH),
+        Route("GET", "/docs", docs.reference, None, is_page=True),
+        Route("POST", SIGN_IN, user.sign_in, None, is_open=True),
+        Route("POST", "/sign-out", user.sign_out, None),
+    ]
+    return table
+
+
+def _rpc(parts: Parts) -> rpc.RpcDoor:
+    return rpc.RpcDoor(parts.hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+
+
+def _acp(parts: Parts) -> acp.AcpDoor:
+    return acp.AcpDoor(parts.hub, default_agent=parts.default_agent, body_limit=parts.body_limit)

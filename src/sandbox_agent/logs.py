@@ -1,0 +1,47 @@
+"""How the server writes its log: lines for people or JSON for machines, without our secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+from sandbox_agent.http.redaction import RedactingFormatter, Redactor
+
+LogFormat = Literal["text", "json"]
+_TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: time, level, logger, message, and the traceback where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class TextFormatter(logging.Formatter):
+    """Control characters are escaped, so that nobody can forge a line or colour the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(_TEXT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
+        text = super().formatMessage(record)
+        return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def set_up_logging(level: str, style: LogFormat, redactor: Redactor) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingFormatter(JsonFormatter() if style == "json" else TextFormatter(), redactor))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

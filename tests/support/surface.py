@@ -1,0 +1,39 @@
+"""The route table as the server builds it, for tests that go over all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sandbox_agent.agents import Catalog
+from sandbox_agent.files import FileService
+from sandbox_agent.http.auth import Credentials
+from sandbox_agent.http.origins import HostNames
+from sandbox_agent.http.routes import Door, Route
+from sandbox_agent.http.surface import Parts, build_app
+from sandbox_agent.hub.hub import Hub
+from sandbox_agent.store import open_store
+
+
+def route_table() -> tuple[Route | Door, ...]:
+    catalog, files = Catalog({}), FileService((), Path("/"))
+    hub = Hub(open_store("memory", Path("/nonexistent")), catalog, environ={}, files=files)
+    parts = Parts(
+        hub=hub,
+        catalog=catalog,
+        files=files,
+        credentials=Credentials(None),
+        hosts=HostNames((), is_loopback=True, is_any_name=False),
+    )
+    return build_app(parts).table.entries
+
+
+def every_method_and_path() -> list[tuple[str, str]]:
+    """Each operation of the table once, with names filled in."""
+    found = []
+    for entry in route_table():
+        path = re.sub(r"{agent}", "mock", entry.path)
+        path = re.sub(r"{[^}]+}", "some", path)
+        methods = entry.methods if isinstance(entry, Door) else (entry.method,)
+        found += [(method, path) for method in methods]
+    return found
