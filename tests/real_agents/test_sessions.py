@@ -114,7 +114,7 @@ async def _set_either_way(world: RealWorld, category: setup.Category, plain: str
         if len(choices) < 2:
             pytest.skip(f"offers one {category} only" if choices else f"offers no {category}")
         first = next(choice for choice in choices if choice != current)
-        second = next(choice for choice in choices if choice != first)
+        second = next((choice for choice in choices if choice not in (first, current)), current)
         await client.call(plain, {"sessionId": session, field: first})
         assert (await _offered(client, session, category))[1] == first
         await client.call("session/set_config_option", {"sessionId": session, "configId": category, "value": second})
