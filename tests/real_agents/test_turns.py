@@ -33,9 +33,7 @@ async def test_the_handshake_is_the_agents_own_with_our_part_added(
 
 
 @pytest.mark.feature("streamed text")
-async def test_text_comes_while_the_turn_runs(
-    world: RealWorld, record_property: Callable[[str, object], None]
-) -> None:
+async def test_text_comes_while_the_turn_runs(world: RealWorld, record_property: Callable[[str, object], None]) -> None:
     async with world.client() as client, client.stream() as events:
         session = await world.new_session(client)
         word = world.word()

@@ -49,6 +49,8 @@ class MatrixReport:
     def _table(self) -> str:
         lines = ["| | " + " | ".join(REAL_AGENTS) + " |", "|---" * (len(REAL_AGENTS) + 1) + "|"]
         for known in (self._facts, self._cells):
-            for row in dict.fromkeys(name for name, _ in known):
-                lines.append(f"| {row} | " + " | ".join(known.get((row, agent), "?") for agent in REAL_AGENTS) + " |")
+            lines += [
+                f"| {row} | " + " | ".join(known.get((row, agent), "?") for agent in REAL_AGENTS) + " |"
+                for row in dict.fromkeys(name for name, _ in known)
+            ]
         return "\n".join(lines) + "\n"

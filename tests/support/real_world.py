@@ -64,7 +64,7 @@ class RealWorld:
         await self.start()
 
     def let_a_minute_pass(self) -> None:
-        """gemini names its session files by the minute, and a load in the same minute overwrites what it should read."""
+        """gemini names session files by the minute: a load in the same minute overwrites what it should read."""
         for chat in self.home.glob(".gemini/tmp/*/chats/session-*"):
             earlier = _MINUTE.sub("session-2020-01-01T00-00-", chat.name)
             chat.rename(chat.with_name(earlier))

@@ -14,9 +14,10 @@ from sandbox_agent.core.replay import Replayer
 from sandbox_agent.core.route import Route
 from sandbox_agent.errors import InvalidParams, SandboxAgentError, SessionEnded, ShuttingDown, UnknownSession
 from sandbox_agent.hub.agent import Agent, Initialized
+from sandbox_agent.hub.authentication import AUTH_REQUIRED
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.creation import kept_policy
-from sandbox_agent.hub.request import AUTH_REQUIRED, RemoteError, Request
+from sandbox_agent.hub.request import RemoteError, Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.store.base import Entry, SessionRecord, Store
 

@@ -111,7 +111,7 @@ class Conversations:
     async def create(self, request: Request) -> None:
         wishes = creation.read_wishes(request)
         agent_id = AgentId(wishes.agent or request.connection.agent)
-        await self._hub.catalog.ensure(agent_id)
+        await self._hub.installs.ensure(agent_id)
         agent = self._hub.agent(agent_id)
         await agent.ready()
         if wishes.requested_session_id is not None:

@@ -15,8 +15,6 @@ from sandbox_agent.errors import InvalidParams, SandboxAgentError
 from sandbox_agent.hub.connection import Connection
 
 T = TypeVar("T")
-AUTH_REQUIRED = -32000
-"""ACP: the agent wants `authenticate`, a key or a login first."""
 
 
 class RemoteError(SandboxAgentError):

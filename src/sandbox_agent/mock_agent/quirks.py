@@ -50,9 +50,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     fail_load: Annotated[
         bool, Meta(description="claim `session/load` and `session/resume`, and answer both with error -32603")
     ] = False
-    late_replay: Annotated[
-        bool, Meta(description="replay a session only after `session/load` has been answered")
-    ] = False
+    late_replay: Annotated[bool, Meta(description="replay a session only after `session/load` has been answered")] = (
+        False
+    )
     needs_auth: Annotated[
         bool,
         Meta(
