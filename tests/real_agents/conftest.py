@@ -30,8 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of one agent in one worker: they share its server."""
     for item in items:
-        if isinstance(item, pytest.Function) and "world" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group(item.callspec.params["world"]))
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and "world" in callspec.params:
+            item.add_marker(pytest.mark.xdist_group(callspec.params["world"]))
 
 
 @pytest.fixture(scope="session")
