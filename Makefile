@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 5 --require-hashes
 SELF   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 
-.PHONY: setup demo test test-agents check bench lock format clean
+.PHONY: setup demo test packages test-agents check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
@@ -13,8 +13,17 @@ setup: $(VENV)/.dev          ## everything that development needs
 demo: $(VENV)/.runtime       ## server, built-in agent, one streamed turn
 	@$(BIN)/sandbox-agent demo
 
-test: $(VENV)/.dev           ## all tests
+test: $(VENV)/.dev packages  ## all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+packages: sdks/typescript/node_modules/.installed inspector/node_modules/.installed ## what the TypeScript tests need
+
+# npm install, not npm ci: the lock names the native binaries of one platform, and ci would refuse any other.
+%/node_modules/.installed: %/package-lock.json
+	@if command -v npm >/dev/null 2>&1; then \
+		echo "installing npm packages of $* …"; cd $* && \
+		for try in 1 2 3; do npm install --loglevel=error --no-audit --no-fund >/dev/null && touch node_modules/.installed && break; sleep $$try; done; \
+	else echo "npm is not installed: tests of $* are skipped"; fi
 
 test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
 	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n 2 \

@@ -30,6 +30,8 @@
     │   ├── AgentExited              it died while somebody was waiting
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
+    ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
+    ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     ├── InstallError                 an install did not happen; nothing was changed
     │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
@@ -219,6 +221,23 @@ class AgentTimeout(AgentError):
     status = 504
     code = -32011
     title = "Agent did not answer in time"
+
+
+class ConnectionLost(SandboxAgentError):
+    status = 503
+    title = "Server cannot be reached"
+    retryable = True
+
+
+class RequestFailed(SandboxAgentError):
+    """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
+
+    status = 502
+    title = "The agent refused"
+
+    def __init__(self, detail: str, *, remote_code: int, **data: Any) -> None:
+        super().__init__(detail, **data)
+        self.remote_code = remote_code
 
 
 class InstallError(SandboxAgentError):

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -52,9 +52,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body_bytes: int = 64 << 20
     max_queued_prompts: int = 16
     max_connections: int = 10_000
+    connection_idle_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_600_000
+    """A connection that nobody reads or uses for so long is closed; its sessions stay."""
     max_sockets: int = 4096
     max_subscribers: int = 4000
     max_file_bytes: int | None = None
+    direct_http: bool = True
+    """Requests that repeat on a socket skip the plain ASGI path."""
     agents: dict[str, CustomAgent] = {}
     environ: dict[str, str] = {}
     """Our own environment, from which agents get the allow-listed part."""

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from support.doors import SocketDoorClient, client_at, initialize_params
@@ -114,9 +115,12 @@ async def test_oversize_message_closes_with_1009_and_the_reason(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("query", ["", "?access_token=wrong"])
-async def test_upgrade_without_a_valid_token_is_closed_with_3000(guarded: Server, query: str) -> None:
-    async with socket_to(guarded, query) as socket:
-        assert await ending(socket) == (3000, "a valid token is needed")
+async def test_upgrade_without_a_valid_token_is_refused_before_it_happens(guarded: Server, query: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with socket_to(guarded, query):
+            pass
+    assert refused.value.response.status_code == 401
+    assert b"a valid bearer token is needed" in (refused.value.response.body or b"")
 
 
 async def test_token_comes_as_header_query_or_subprotocol_and_is_not_logged(guarded: Server) -> None:

@@ -42,13 +42,14 @@ def test_the_access_log_has_no_query(tmp_path: Path) -> None:
 def test_without_the_flag_requests_are_not_logged(tmp_path: Path) -> None:
     with served(tmp_path) as server, client(server) as http:
         http.get("/v1/health")
-        assert "/v1/health" not in server.log_text()
+    assert "/v1/health" not in server.log_text()
 
 
 def test_a_path_cannot_forge_a_log_line(tmp_path: Path) -> None:
     with served(tmp_path, "--access-log") as server, client(server) as http:
         http.get("/x%0d%0a2026-01-01 00:00:00 INFO forged%1b[31m")
-        lines = server.log_text().splitlines()
+    lines = server.log_text().splitlines()
+    assert [line for line in lines if "forged" in line]
     assert not [line for line in lines if line.startswith("2026-01-01")]
     assert not [line for line in lines if "\x1b" in line]
 

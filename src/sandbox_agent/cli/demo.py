@@ -2,130 +2,90 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-import subprocess
-import sys
 import tempfile
-import threading
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
-import msgspec
+from acp import schema
 from rich.console import Console
 
-_CONNECTION = "X-ACP-Connection-Id"
-_STYLES = {"agent_message_chunk": "", "agent_thought_chunk": "dim italic"}
+from sandbox_agent.client.asking import Answer, PermissionRequest
+from sandbox_agent.client.sandbox import SandboxAgent
+from sandbox_agent.client.updates import Update
+
+_INDENT = "\n         "
 
 
 def run_demo(*, port: int, keep: bool) -> int:
     """0 when the turn ended as it should."""
-    console = Console(highlight=False)
+    return asyncio.run(_run(port, keep=keep))
+
+
+async def _run(port: int, *, keep: bool) -> int:
+    demo = _Demo(Console(highlight=False))
     with tempfile.TemporaryDirectory(prefix="sandbox-agent-demo-") as home:
-        command = [sys.executable, "-m", "sandbox_agent", "server", "--port", str(port), "--log-level", "warning"]
-        server = subprocess.Popen([*command, "--data-dir", home], stdout=subprocess.PIPE, text=True)
-        try:
-            address = _address(server)
-            console.print(f"[bold]server[/]   {address}")
-            reason = _Demo(address, console).run(cwd=home)
-            console.print(f"[bold]server[/]   {address} ran this turn; start your own with: sandbox-agent server")
+        flags = ("--port", str(port), "--log-level", "warning")
+        async with SandboxAgent.start(data_dir=home, flags=flags, on_permission=demo.allow) as sandbox:
+            reason = await demo.show(sandbox, home)
             if keep:
-                console.print("[dim]kept running; Ctrl-C ends it[/]")
-                _wait(server)
-            return 0 if reason == "end_turn" else 1
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=10)
-
-
-def _address(server: subprocess.Popen[str]) -> str:
-    line = server.stdout.readline().strip() if server.stdout is not None else ""
-    if not line.startswith("listening on "):
-        raise SystemExit("the server did not start; see above")
-    return line.removeprefix("listening on ")
-
-
-def _wait(server: subprocess.Popen[str]) -> None:
-    try:
-        server.wait()
-    except KeyboardInterrupt:
-        pass
+                await demo.wait(sandbox)
+    return 0 if reason == "end_turn" else 1
 
 
 class _Demo:
-    def __init__(self, address: str, console: Console) -> None:
-        self._http = httpx.Client(base_url=address, timeout=60, trust_env=False)
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._headers: dict[str, str] = {}
         self._kind = ""
 
-    def run(self, *, cwd: str) -> str:
-        """Initialize, open a session, prompt; gives the stop reason."""
-        meta = {"_meta": {"sandboxagent.dev": {"agent": "mock"}}}
-        opened = self._post("initialize", {"protocolVersion": 1, **meta})
-        self._headers[_CONNECTION] = opened.headers[_CONNECTION]
-        session = self._post("session/new", {"cwd": cwd, "mcpServers": []}).json()["result"]["sessionId"]
-        self._console.print(f"[bold]session[/]  {session}\n[bold]you[/]      demo\n[bold]agent[/]    ", end="")
-        reader = threading.Thread(target=self._show_stream, daemon=True)
-        reader.start()
-        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "demo"}]}
-        answered = self._post("session/prompt", prompt)
-        self._last_event = int(answered.headers["X-ACP-Last-Event-Id"])
-        reader.join(timeout=10)
-        reason = str(answered.json()["result"]["stopReason"])
-        self._console.print(f"\n[bold]stopped[/]  {reason}")
-        return reason
+    async def show(self, sandbox: SandboxAgent, cwd: str) -> str | None:
+        """The stop reason."""
+        say = self._console.print
+        say(f"[bold]server[/]   {sandbox.url}")
+        session = await sandbox.create_session(agent="mock", cwd=cwd)
+        say(f"[bold]session[/]  {session.id}\n[bold]you[/]      demo\n[bold]agent[/]    ", end="")
+        turn = session.prompt("demo")
+        async for update in turn:
+            self._show_update(update)
+        say(f"\n[bold]stopped[/]  {turn.stop_reason}")
+        say(f"[bold]server[/]   {sandbox.url} ran this turn; start your own with: sandbox-agent server")
+        return turn.stop_reason
 
-    _last_event: int | None = None
+    async def wait(self, sandbox: SandboxAgent) -> None:
+        """Until Ctrl-C."""
+        self._console.print(f"[dim]kept running, token {sandbox.token}; Ctrl-C ends it[/]")
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
+        await ended.wait()
 
-    def _post(self, method: str, params: dict[str, Any]) -> httpx.Response:
-        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
-        return self._http.post("/v1/rpc", json=message, headers=self._headers).raise_for_status()
+    def allow(self, request: PermissionRequest) -> Answer:
+        chosen = request.allow()
+        name = next(o.name for o in request.options if o.option_id == chosen["outcome"]["optionId"])
+        self._console.print(f"{_INDENT}[yellow]permission asked[/] → answered: {name}", end="")
+        return chosen
 
-    def _show_stream(self) -> None:
-        for event_id, message in self._events():
-            self._show(message)
-            if self._last_event is not None and event_id >= self._last_event:
+    def _show_update(self, update: Update) -> None:
+        kind = type(update).__name__
+        match update:
+            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
+                self._say(kind, text, "")
+            case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
+                self._say(kind, text, "dim italic")
+            case schema.ToolCallStart(title=title, status=status) | schema.ToolCallProgress(title=title, status=status):
+                self._line("cyan", "tool", title or update.tool_call_id, status)
+            case schema.AgentPlanUpdate(entries=entries):
+                for entry in entries:
+                    self._line("magenta", "plan", entry.content, entry.status)
+            case schema.UsageUpdate(used=used, size=size):
+                self._console.print(f"{_INDENT}[dim]usage {used} of {size} tokens[/]", end="")
+            case _:
                 return
-
-    def _events(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        headers = {**self._headers, "Accept": "text/event-stream"}
-        with self._http.stream("GET", "/v1/rpc", headers=headers) as stream:
-            event_id = 0
-            for line in stream.iter_lines():
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    event_id = int(value)
-                elif name == "data":
-                    yield event_id, msgspec.json.decode(value)
-
-    def _show(self, message: dict[str, Any]) -> None:
-        if message.get("method") == "session/request_permission":
-            self._allow(message)
-        elif message.get("method") == "session/update":
-            self._show_update(message["params"]["update"])
-
-    def _show_update(self, update: dict[str, Any]) -> None:
-        kind = update["sessionUpdate"]
-        if kind in _STYLES:
-            if self._kind not in {"", kind}:
-                self._console.print("\n         ", end="")
-            self._console.print(update["content"].get("text", ""), style=_STYLES[kind], end="", markup=False)
-        elif kind in {"tool_call", "tool_call_update"}:
-            title = update.get("title") or update["toolCallId"]
-            self._console.print(f"\n         [cyan]tool[/] {title} [dim]{update.get('status') or ''}[/]", end="")
-        elif kind == "plan":
-            for entry in update["entries"]:
-                self._console.print(f"\n         [magenta]plan[/] {entry['content']} [dim]{entry['status']}[/]", end="")
-        elif kind == "usage_update":
-            self._console.print(f"\n         [dim]usage {update.get('used')} of {update.get('size')} tokens[/]", end="")
-        else:
-            return
         self._kind = kind
 
-    def _allow(self, request: dict[str, Any]) -> None:
-        option = next(o for o in request["params"]["options"] if o["kind"] == "allow_once")
-        self._console.print(f"\n         [yellow]permission asked[/] → answered: {option['name']}", end="")
-        outcome = {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
-        answer = {"jsonrpc": "2.0", "id": request["id"], "result": outcome}
-        self._http.post("/v1/rpc", json=answer, headers=self._headers).raise_for_status()
+    def _say(self, kind: str, text: str, style: str) -> None:
+        if self._kind not in {"", kind}:
+            self._console.print(_INDENT, end="")
+        self._console.print(text, style=style, end="", markup=False)
+
+    def _line(self, colour: str, word: str, what: str, status: Any) -> None:
+        self._console.print(f"{_INDENT}[{colour}]{word}[/] {what} [dim]{status or ''}[/]", end="")

@@ -9,16 +9,36 @@ from typing import Any
 
 import click
 
+from sandbox_agent.cli.lazy import LazyGroup
 from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.version import __version__
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(context_settings=HELP)
+_COMMANDS = {
+    "agents": ("sandbox_agent.cli.agents:agents", "The agents that can be run."),
+    "api": ("sandbox_agent.cli.api:api", "Every HTTP operation of the server, for scripts."),
+    "completion": ("sandbox_agent.cli.completion:completion", "Print a shell's completion script."),
+    "credentials": ("sandbox_agent.cli.credentials:credentials", "API keys and logins that agents can use."),
+    "daemon": ("sandbox_agent.cli.daemon:daemon", "A server in the background."),
+    "doctor": ("sandbox_agent.cli.doctor:doctor", "Check this machine and say what to do."),
+    "fs": ("sandbox_agent.cli.files:files", "Files where the server runs."),
+    "install-agent": ("sandbox_agent.cli.agents:install_agent", "Install an agent, or all."),
+    "run": ("sandbox_agent.cli.run:run", "Give an agent a prompt and show the turn as it streams."),
+    "sessions": ("sandbox_agent.cli.sessions:sessions", "Conversations, running or past."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings=HELP)
 @click.version_option(__version__, prog_name="sandbox-agent")
-def cli() -> None:
+@click.option("--endpoint", envvar="SANDBOX_AGENT_ENDPOINT", metavar="URL", help="Address of the server to use.")
+@click.option("--token", envvar="SANDBOX_AGENT_TOKEN", metavar="TOKEN", help="The token of that server.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
+@click.pass_context
+def cli(ctx: click.Context, endpoint: str | None, token: str | None, *, is_json: bool) -> None:
     """Run coding agents remotely: one server, any ACP agent, any number of HTTP clients."""
+    ctx.obj = {"endpoint": endpoint, "token": token, "is_json": is_json}
 
 
 @cli.command()
@@ -72,9 +92,13 @@ def stdio(endpoint: str | None, agent: str, token: str | None) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of ours become one readable line and exit code 2."""
+    """The entry point: errors of ours become a readable line, a next step and an exit code."""
     try:
         cli()
     except SandboxAgentError as error:
+        from sandbox_agent.cli.exits import exit_code, next_step  # noqa: PLC0415
+
         click.echo(f"error: {error.detail}", err=True)
-        sys.exit(2)
+        if (step := next_step(error)) is not None:
+            click.echo(f"       {step}", err=True)
+        sys.exit(exit_code(error))

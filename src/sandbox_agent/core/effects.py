@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from sandbox_agent.core.ids import ConnectionId, SessionId
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Write one line to the agent's stdin."""
 
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Struct, frozen=True):
     """Record lines in the session's history and deliver them to `connections`."""
 
     session: SessionId
@@ -25,8 +24,7 @@ class Publish:
     source: Literal["agent", "server"] = "agent"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Record one line in the session's history; nobody is told."""
 
     session: SessionId
@@ -34,8 +32,7 @@ class Record:
     source: Literal["client", "agent", "server"]
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(Struct, frozen=True):
     """An event for one connection alone."""
 
     connection: ConnectionId
@@ -43,15 +40,13 @@ class Deliver:
     session: SessionId | None
 
 
-@dataclass(frozen=True, slots=True)
-class Broadcast:
+class Broadcast(Struct, frozen=True):
     """An event for every connection that uses this agent."""
 
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The answer to a client's request: to whoever waits for `ticket`, else onto the stream."""
 
     connection: ConnectionId
@@ -63,16 +58,14 @@ class Reply:
     """The agent has seen the request. False for one that was refused or taken back before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(Struct, frozen=True):
     """The answer to a request of the server's own."""
 
     call: int
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """An update that changes what we know of the session: title, mode, config options."""
 
     session: SessionId
@@ -80,15 +73,13 @@ class Observed:
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(Struct, frozen=True):
     """Make a dormant session live again, then call `woken` or `wake_failed`."""
 
     session: SessionId
 
 
-@dataclass(frozen=True, slots=True)
-class Serve:
+class Serve(Struct, frozen=True):
     """Serve a request of the agent on this host, then call `served` with the answer."""
 
     ask: int
@@ -97,15 +88,13 @@ class Serve:
     params: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Unattended:
+class Unattended(Struct, frozen=True):
     """A question waits and nobody is there to answer it: the hub may call `expire` after a while."""
 
     ask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unparsed:
+class Unparsed(Struct, frozen=True):
     """A line from the agent that is no JSON-RPC message."""
 
     error: str
@@ -113,8 +102,7 @@ class Unparsed:
     raw_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """Something odd that harms nobody: a log line."""
 
     message: str

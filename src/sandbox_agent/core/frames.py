@@ -189,8 +189,12 @@ def is_valid_id(key: bytes) -> bool:
     return key[:1] not in (b"{", b"[", b"t", b"f", b"")
 
 
-def with_id(raw: bytes, key: bytes) -> bytes:
-    """The same message under another id; every other member keeps its bytes."""
+def with_id(raw: bytes, key: bytes, *, was: bytes = b"") -> bytes:
+    """The same message under another id; every other member keeps its bytes. Saying what it `was` makes it quicker."""
+    if was and b"\\" not in raw and raw.count(b'"id"') == 1:  # so it is the member, written plainly
+        before, found, after = raw.partition(b'"id":' + was)
+        if found and after[:1] in (b",", b"}"):
+            return one_line(b'%b"id":%b%b' % (before, key, after))
     members = _members(raw)
     members["id"] = Raw(key)
     return one_line(_encode(members))

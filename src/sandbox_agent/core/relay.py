@@ -296,7 +296,7 @@ class Relay:
             if call.method in WAKING and route is not None and route.is_muted:
                 route.is_muted = route.is_settling = call.method == "session/load"
             return [Resolve(call.id, raw)]
-        answer = frames.with_id(raw, call.key)
+        answer = frames.with_id(raw, call.key, was=frame.key)
         effects: list[Effect] = []
         if call.session is not None:
             effects.append(Record(call.session, raw, "agent"))
@@ -368,7 +368,7 @@ class Relay:
 
     def _new_call(self, client: Client, ticket: int, frame: Frame, raw: bytes) -> Call:
         call_id = next(self._call_ids)
-        line = frames.with_id(raw, b"%d" % call_id)
+        line = frames.with_id(raw, b"%d" % call_id, was=frame.key)
         return Call(call_id, frame.method or "", line, frame.session, client, ticket, frame.key)
 
     def _route_of(self, call: Call) -> Route:

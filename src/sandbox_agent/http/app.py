@@ -53,6 +53,8 @@ class App:
         is_stream = door is not None and _is_stream(scope, door)
         telemetry.in_flight += 1
         telemetry.subscribers += is_stream
+        if "repeat" in scope:
+            self._count_repeats(scope, place)
         try:
             is_room = telemetry.in_flight <= limits.in_flight and telemetry.subscribers <= limits.subscribers
             if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope):
@@ -68,6 +70,13 @@ class App:
             telemetry.subscribers -= is_stream
             template = place.template if place is not None else "other"
             telemetry.note(scope, template, watch.status, perf_counter() - watch.started, is_stream=is_stream)
+
+    def _count_repeats(self, scope: Scope, place: Place | None) -> None:
+        """What a door leaves for requests that repeat is counted too; with an access log there is no shortcut."""
+        remember, telemetry, most = scope.pop("repeat"), self.telemetry, self._limits.in_flight
+        if place is not None and not telemetry.logs_access:
+            template = place.template
+            scope["repeat"] = lambda repeat: remember(telemetry.counting(repeat, template, in_flight=most))
 
     async def _answer(
         self, scope: Scope, receive: Receive, watch: StatusWatch, place: Place | None, *, is_stream: bool

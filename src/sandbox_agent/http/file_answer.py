@@ -12,7 +12,7 @@ from sandbox_agent.files import OpenFile
 from sandbox_agent.http.exchange import Exchange
 from sandbox_agent.http.problems import Headers, send_problem
 
-_CHUNK = 256 << 10
+_CHUNK = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 
 

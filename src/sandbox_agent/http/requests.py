@@ -61,13 +61,10 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     declared = header(scope, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise TooLarge(f"a body of {declared} bytes is over the limit of {limit}")
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message["body"]
-        return body
     parts: list[bytes] = []
     size = 0
     while True:
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
         parts.append(message.get("body", b""))
@@ -75,5 +72,4 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if size > limit:
             raise TooLarge(f"the body is over the limit of {limit} bytes")
         if not message.get("more_body"):
-            return b"".join(parts)
-        message = await receive()
+            return parts[0] if len(parts) == 1 else b"".join(parts)

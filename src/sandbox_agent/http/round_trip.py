@@ -6,7 +6,8 @@ import asyncio
 
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.http.problems import Receive
-from sandbox_agent.hub.connection import Answer, Connection
+from sandbox_agent.hub.asked import Answer
+from sandbox_agent.hub.connection import Connection
 
 
 async def answered(

@@ -17,6 +17,7 @@ from sandbox_agent.http.origins import Cors, HostNames
 from sandbox_agent.http.redaction import Redactor
 from sandbox_agent.http.routes import Door, Route
 from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.http.ui import Ui, ui_routes
 from sandbox_agent.hub.hub import Hub
 
 
@@ -53,7 +54,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
     table: list[Route | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
         Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
-        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST),
+        Door("/v1/acp", ("GET",), peers, operations.PEER_LIST, streams=frozenset()),
         Door("/v1/acp/{server_id}", peer.METHODS, peers, operations.PEER),
         Route("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
         Route("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
@@ -74,6 +75,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
         Route("POST", "/v1/fs/move", fs.move, files.MOVE_ENTRY),
         Route("GET", "/v1/fs/stat", fs.stat, files.STAT_ENTRY),
         Route("POST", "/v1/fs/upload-batch", fs.upload_batch, files.UPLOAD_BATCH),
+        *ui_routes(Ui()),
         Route("GET", "/docs", docs.reference, None, is_page=True),
         Route("POST", SIGN_IN, user.sign_in, None, is_open=True),
         Route("POST", "/sign-out", user.sign_out, None),

@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from sandbox_agent.http.direct import Abandon, Repeat, Respond
 from sandbox_agent.http.problems import Message, Scope, Send
 
 _access = logging.getLogger("sandbox_agent.access")
@@ -58,6 +59,41 @@ class Telemetry:
                 seconds * 1000,
                 client[0] if client else "-",
             )
+
+    def counting(self, repeat: Repeat, template: str, *, in_flight: int) -> Repeat:
+        """The same `Repeat`, counted as other requests are; it is left to the plain path when there are too many."""
+
+        def take(body: bytes, respond: Respond) -> Abandon | None:
+            if self.in_flight >= in_flight:
+                return None
+            started = time.perf_counter()
+
+            def answer(status: int, headers: bytes, content: bytes) -> None:
+                self.in_flight -= 1
+                self._count("POST", template, status, time.perf_counter() - started)
+                respond(status, headers, content)
+
+            self.in_flight += 1
+            abandon = repeat(body, answer)
+            if abandon is None:
+                self.in_flight -= 1
+                return None
+
+            def leave() -> None:
+                self.in_flight -= 1
+                abandon()
+
+            return leave
+
+        return take
+
+    def _count(self, method: str, template: str, status: int, seconds: float) -> None:
+        key = (method, template, status)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        latency = self.latencies.get((method, template))
+        if latency is None:
+            latency = self.latencies[method, template] = Latency()
+        latency.add(seconds)
 
     def refuse(self, why: str) -> None:
         self.refused[why] = self.refused.get(why, 0) + 1

@@ -1,15 +1,12 @@
-"""WebSocket manners: close codes, the token that a browser can send, messages as bytes."""
+"""WebSocket manners: close codes, subprotocols, messages as bytes."""
 
 from __future__ import annotations
 
 import enum
 
 from sandbox_agent.errors import TooLarge
-from sandbox_agent.http.handshake import query
+from sandbox_agent.http.auth import SUBPROTOCOL
 from sandbox_agent.http.problems import Headers, Message, Scope, Send
-
-BEARER = "bearer."
-"""A subprotocol `bearer.TOKEN` carries the token where headers cannot be set."""
 
 
 class Close(enum.IntEnum):
@@ -22,21 +19,12 @@ class Close(enum.IntEnum):
     TAKEN_OVER = 4409
     UNKNOWN_CONNECTION = 4404
     BAD_REQUEST = 4400
-    UNAUTHORIZED = 3000
     STALLED = 3008
-
-
-def offered_token(scope: Scope) -> str | None:
-    """The token from a `bearer.` subprotocol or from `?access_token=`."""
-    for name in scope["subprotocols"]:
-        if name.startswith(BEARER):
-            return str(name.removeprefix(BEARER))
-    return query(scope, "access_token")
 
 
 def agreed_subprotocol(scope: Scope) -> str | None:
     """Browsers end a socket whose server picks none of those offered; the one with the token comes last."""
-    offered: list[str] = sorted(scope["subprotocols"], key=lambda name: str(name).startswith(BEARER))
+    offered: list[str] = sorted(scope["subprotocols"], key=lambda name: str(name).startswith(SUBPROTOCOL))
     return offered[0] if offered else None
 
 

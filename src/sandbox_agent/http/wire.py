@@ -78,8 +78,8 @@ def _reason(status: int) -> bytes:
     return {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}[status]
 
 
-def bounded(max_sockets: int) -> type[BoundedProtocol]:
-    return cast("type[BoundedProtocol]", type("BoundedProtocol", (BoundedProtocol,), {"max_sockets": max_sockets}))
+def bounded(max_sockets: int, base: type[BoundedProtocol] = BoundedProtocol) -> type[BoundedProtocol]:
+    return cast("type[BoundedProtocol]", type(base.__name__, (base,), {"max_sockets": max_sockets}))
 
 
 async def close_stalled(state: ServerState) -> None:

@@ -141,6 +141,10 @@ class Agent:
             raise AgentStartFailed(f"agent {self.id!r} did not start: {self.last_error}")
         return self.initialized
 
+    @property
+    def has_room(self) -> bool:
+        return self.process is None or self.process.has_room
+
     async def room(self) -> None:
         """Return when the agent can take more on its stdin."""
         if self.process is not None:

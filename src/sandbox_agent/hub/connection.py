@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
@@ -13,17 +12,9 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentExited, AgentTimeout
+from sandbox_agent.errors import AgentExited, AgentTimeout, SandboxAgentError
+from sandbox_agent.hub.asked import Answer, Asked, Deadlines
 from sandbox_agent.hub.stream import Stream
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A JSON-RPC answer, and the id of the last event that was on the stream before it."""
-
-    line: bytes
-    last_event_id: int
-
 
 Dispatch = Callable[["Connection", int, Frame, bytes], None]
 OpenStream = Callable[[StreamKey, int], Stream]
@@ -51,11 +42,13 @@ class Connection:
         self.client = Client(connection_id, _claims(capabilities))
         self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
+        self.last_used = time.monotonic()
         self.is_closed = False
         self._open_stream = open_stream
         self._dispatch = dispatch
         self._tickets = count(1)
-        self._waiters: dict[int, asyncio.Future[Answer]] = {}
+        self._waiters: dict[int, asyncio.Future[Answer] | Asked] = {}
+        self._deadlines = Deadlines(self._waiters)
 
     @property
     def streams(self) -> list[Stream]:
@@ -79,11 +72,25 @@ class Connection:
                 f"no answer to {frame.method} within {timeout:g} s; it will come on the stream"
             ) from None
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and not self.echoes:
+            is_answered = waiter.done() and not waiter.cancelled() and waiter.exception() is None
+            if is_answered and not self.echoes:
                 self.stream.append_own([waiter.result().line])
             raise
         finally:
             del self._waiters[ticket]
+
+    def ask(
+        self, frame: Frame, raw: bytes, give: Callable[[Answer | SandboxAgentError], None], *, timeout: float | None
+    ) -> Callable[[], None]:
+        """Send a request whose answer is given to `give`, perhaps before this returns.
+
+        What it returns ends the wait: then the answer comes on the stream instead, as it does after a time-out."""
+        ticket = next(self._tickets)
+        asked = Asked(self._waiters, ticket, frame.method, give)
+        if timeout is not None:
+            self._deadlines.add(asked, timeout)
+        self._dispatch(self, ticket, frame, raw)
+        return asked.abandon
 
     def submit(self, frame: Frame, raw: bytes) -> None:
         """Send a request whose answer comes on the stream."""
@@ -105,10 +112,21 @@ class Connection:
     def agent_exited(self, error: AgentExited) -> None:
         """The connection's agent has ended; who waited has been answered."""
 
-    def close(self, reason: str) -> None:
+    @property
+    def is_used(self) -> bool:
+        """Somebody reads its events or waits for an answer."""
+        return bool(self._waiters) or any(stream.has_readers for stream in self.streams)
+
+    def close(self, reason: str, error: SandboxAgentError) -> None:
+        """End its streams; who still waits for an answer gets `error`."""
         self.is_closed = True
         for stream in self.streams:
             stream.end(reason)
+        for waiter in list(self._waiters.values()):
+            if isinstance(waiter, Asked):
+                waiter.give_up(error)
+            elif not waiter.done():
+                waiter.set_exception(error)
 
     def _hand_over(self, ticket: int, line: bytes) -> bool:
         """Whether somebody was waiting for this answer."""

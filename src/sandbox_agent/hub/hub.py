@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,6 +21,7 @@ from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.errors import (
     AgentExited,
+    Conflict,
     SandboxAgentError,
     ShuttingDown,
     TooMany,
@@ -45,7 +47,6 @@ from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)
-_STORE_WATCH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +151,6 @@ class Hub:
             self._item_listeners.add(connection_id)
         return connection, self.describe_handshake(connection)
 
-    async def watch_store(self) -> None:
-        """Tell every client when history stops being written, and when it is written again. Runs until cancelled."""
-        state = self.store.health().state
-        while True:
-            await asyncio.sleep(_STORE_WATCH)
-            health = self.store.health()
-            if health.state == state:
-                continue
-            state = health.state
-            said = "history is written again" if state == "ok" else f"history is not being written: {health.problem}"
-            params = {"code": f"store_{state}", "message": said, "details": health}
-            line = frames.notification(endings.ERROR, params)
-            for connection in self.connections.values():
-                connection.deliver_own(None, line)
-
     def connection(self, connection_id: str) -> Connection:
         """Raises UnknownConnection."""
         found = self.connections.get(ConnectionId(connection_id))
@@ -177,7 +163,9 @@ class Hub:
         connection = self.connections.pop(ConnectionId(connection_id), None)
         if connection is None:
             return
-        connection.close("connection closed")
+        connection.close(
+            "connection closed", Conflict("the connection was closed; what it asked for goes on without it")
+        )
         self._item_listeners.discard(connection.id)
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
@@ -196,6 +184,7 @@ class Hub:
     def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
         """Take a client's request. Its answer, also that it failed, comes through `connection.reply`."""
         request = Request(connection, ticket, frame, raw)
+        connection.last_used = time.monotonic()
         try:
             self._refuse_when_closing()
             self._calls[client_call(request.method, has_session=frame.session is not None)](request)
@@ -204,6 +193,7 @@ class Hub:
 
     def send(self, connection: Connection, frame: Frame, raw: bytes) -> None:
         """Take a client's notification, or its answer to a request of an agent."""
+        connection.last_used = time.monotonic()
         if frame.is_answer:
             for agent in self.agents.values():
                 if agent.relay.asks.has(frame.key):
@@ -225,6 +215,11 @@ class Hub:
         if agent is not None:
             await agent.room()
 
+    def has_room(self, connection: Connection) -> bool:
+        """Whether the connection's agent can take more at once."""
+        agent = self.agents.get(connection.agent)
+        return agent is None or agent.has_room
+
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
         self.closing.set()
@@ -233,7 +228,7 @@ class Hub:
         stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents.values()]
         await asyncio.sleep(0)  # every agent has answered its waiters now; the answers come before the end
         for connection in self.connections.values():
-            connection.close("server is shutting down")
+            connection.close("server is shutting down", ShuttingDown("the server is shutting down"))
         await asyncio.gather(*stopping, self.installs.close(), self._host.close())
 
     def observed(self, key: SessionKey, kind: str, line: bytes) -> None:

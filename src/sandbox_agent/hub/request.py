@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,8 +31,7 @@ class RemoteError(SandboxAgentError):
         return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     connection: Connection
     ticket: int
     frame: Frame

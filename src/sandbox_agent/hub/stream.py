@@ -46,6 +46,10 @@ class Stream:
         return self._reader is not None
 
     @property
+    def has_readers(self) -> bool:
+        return bool(self._readers)
+
+    @property
     def waiting(self) -> int:
         """Events that no reader has taken yet."""
         return self.last_id - (self._position if self._reader is None else self._reader.position)

@@ -26,6 +26,8 @@ _stderr = logging.getLogger("sandbox_agent.agent.stderr")
 
 _PIPE_SIZE = 1 << 20
 _WRITE_HIGH_WATER = 4 << 20
+_LARGE_CHUNK = 1 << 16
+"""A read of so much is likely to be followed by another at once."""
 _LAST_OUTPUT = 0.3
 """Seconds that a dead process's pipes may stay open (a grandchild can hold them) before we stop reading."""
 
@@ -69,6 +71,8 @@ class AgentProcess:
         self._handed_over = asyncio.Event()
         """Set when the caller of `start` has the process: an exit is told only to one who knows of it."""
         self._status: ExitStatus | None = None
+        self._unwritten: list[bytes] = []
+        self._is_paused = False
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
         self._finishing: asyncio.Task[None] | None = None
@@ -119,23 +123,31 @@ class AgentProcess:
 
     def write(self, line: bytes) -> None:
         """Queue one line for stdin. Callers that can wait await `drained` afterwards."""
-        if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.write(line + b"\n")
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write_queued)
+        self._unwritten.append(line)
+
+    @property
+    def has_room(self) -> bool:
+        return self._stdin_ready.is_set()
 
     async def drained(self) -> None:
         """Return when the agent has read enough that more may be written, or is gone."""
         await self._stdin_ready.wait()
 
     def pause_reading(self) -> None:
+        self._is_paused = True
         if self._stdout is not None and not self._stdout.is_closing():
             self._stdout.pause_reading()
 
     def resume_reading(self) -> None:
+        self._is_paused = False
         if self._stdout is not None and not self._stdout.is_closing():
             self._stdout.resume_reading()
 
     async def stop(self, *, grace: float = 1.0) -> None:
         """EOF, then TERM, then KILL to the whole group; each step waits `grace` seconds at most."""
+        self._write_queued()
         if self._stdin is not None:
             self._stdin.close()
         for step in (signal.SIGTERM, signal.SIGKILL):
@@ -148,6 +160,13 @@ class AgentProcess:
         await self._exited.wait()
         assert self._status is not None  # noqa: S101 - set before the event
         return self._status
+
+    def _write_queued(self) -> None:
+        """What one turn of the loop has brought, in one write: it wakes the agent once."""
+        lines, self._unwritten = self._unwritten, []
+        if lines and self._stdin is not None and not self._stdin.is_closing():
+            lines.append(b"")
+            self._stdin.write(b"\n".join(lines))
 
     async def _exits_within(self, seconds: float) -> bool:
         try:
@@ -184,6 +203,14 @@ class AgentProcess:
         lines = self._splitter.feed(chunk)
         if lines:
             self._on_lines(lines)
+        if len(chunk) >= _LARGE_CHUNK and not self._is_paused and self._stdout is not None:
+            self._stdout.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """After a turn of the loop, in which readers got what came: else one read would follow another for long."""
+        if not self._is_paused:
+            self.resume_reading()
 
     def _end_of_stdout(self) -> None:
         lines = self._splitter.finish()

@@ -98,32 +98,32 @@ class _Segment:
         os.close(self._fd)
 
     def write(self, number: int, payload: bytes) -> None:
-        self._write_whole(payload)
-        self.size += _HEADER.size + len(payload)
+        header = _HEADER.pack(len(payload), zlib.crc32(payload))
+        wanted = _HEADER.size + len(payload)
+        try:
+            written = os.writev(self._fd, (header, payload))
+            if written != wanted:
+                self._write_rest((header + payload)[written:])
+        except OSError:
+            os.ftruncate(self._fd, self.size)
+            raise
+        self.size += wanted
         self.newest = number
 
     def probe(self) -> None:
-        self._write_whole(bytes(4096))
-        os.ftruncate(self._fd, self.size)
+        newest, size = self.newest, self.size
+        self.write(newest, bytes(4096))
+        self.size = size
+        os.ftruncate(self._fd, size)
 
     def clear(self) -> None:
         os.ftruncate(self._fd, 0)
         self.size = 0
 
-    def _write_whole(self, payload: bytes) -> None:
-        wanted = _HEADER.size + len(payload)
-        header = _HEADER.pack(len(payload), zlib.crc32(payload))
-        try:
-            written = os.writev(self._fd, (header, payload))
-            if written == wanted:
-                return
-            # A short write says that the room is gone, but not why; the next one raises the reason.
-            rest = (header + payload)[written:]
-            while rest:
-                rest = rest[os.write(self._fd, rest) :]
-        except OSError:
-            os.ftruncate(self._fd, self.size)
-            raise
+    def _write_rest(self, rest: bytes) -> None:
+        """A short write says that the room is gone, but not why; the next one raises the reason."""
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
 
 
 def _read_segment(path: Path) -> Iterator[Operation]:

@@ -53,7 +53,10 @@ class Pending:
         with self._lock:
             self._operations.append(operation)
             self.bytes += operation.size + _OVERHEAD
-            self._index(operation)
+            if operation.__class__ is Append and (stream := self._streams.get(operation.stream)) is not None:
+                stream.appends.append(operation)  # nearly always: the rest is in `_index`
+            else:
+                self._index(operation)
 
     def take(self, max_bytes: int) -> list[Operation]:
         """The oldest operations, at least one if there is one. They stay here until they are settled."""

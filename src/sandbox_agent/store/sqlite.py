@@ -67,7 +67,7 @@ class SqliteStore:
         await asyncio.to_thread(self._database.close)
 
     def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
-        state = self._state(stream)
+        state = self._streams.get(stream) or self._state(stream)
         first = state.last + 1
         if not lines:
             return first

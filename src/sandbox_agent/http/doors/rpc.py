@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.methods import UNLIMITED
@@ -12,16 +14,21 @@ from sandbox_agent.errors import (
     SandboxAgentError,
     UnknownAgent,
 )
+from sandbox_agent.http.direct import Abandon, Respond
 from sandbox_agent.http.handshake import agent_in_meta, read_params
-from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
+from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_problem, send_whole
 from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
 from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import stream_events
+from sandbox_agent.hub.asked import Answer
+from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.hub import Hub
 
 CONNECTION = b"x-acp-connection-id"
 LAST_EVENT = b"x-acp-last-event-id"
 METHODS = ("POST", "GET", "DELETE")
+_ANSWERED = b"x-acp-last-event-id: %d\r\ncontent-type: application/json\r\n"
+_FAILED = b"content-type: application/problem+json\r\n"
 
 
 class RpcDoor:
@@ -68,6 +75,28 @@ class RpcDoor:
         answer = await answered(connection, frame, raw, receive, timeout)
         if answer is not None:
             await send_whole(send, 200, answer.line, JSON, [(LAST_EVENT, b"%d" % answer.last_event_id)])
+            if "repeat" in scope:
+                scope["repeat"](partial(self._post_again, connection))
+
+    def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
+        """A request like one that was answered, without waiting: see `http.direct`."""
+        try:
+            frame = frames.parse(raw)
+        except MalformedMessage:
+            return None
+        if not frame.is_request or not frames.is_valid_id(frame.key):
+            return None
+        if connection.is_closed or not self._hub.has_room(connection):
+            return None
+
+        def give(answer: Answer | SandboxAgentError) -> None:
+            if isinstance(answer, Answer):
+                respond(200, _ANSWERED % answer.last_event_id, answer.line)
+            else:
+                respond(answer.status, _FAILED, problem_body(answer, instance="/v1/rpc"))
+
+        timeout = None if frame.method in UNLIMITED else self._timeout
+        return connection.ask(frame, raw, give, timeout=timeout)
 
     async def _open(self, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:

@@ -1,0 +1,99 @@
+"""Which scenarios run, at which sizes, against which servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from bench.load import Figures
+from bench.scenarios import crowds, files, round_trips, starting, streams
+from bench.servers import Ours, Peer, Server
+
+OURS: Callable[[], Server] = Ours
+MEMORY: Callable[[], Server] = partial(Ours, "memory")
+PEER: Callable[[], Server] = Peer
+QUIET: Callable[[], Server] = partial(Peer, is_quiet=True)
+ALL = (OURS, MEMORY, PEER, QUIET)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scenario at one size. `name` is what results and the report know it by."""
+
+    name: str
+    run: Callable[[Server], Figures]
+    servers: tuple[Callable[[], Server], ...] = ALL
+    rounds: int | None = None
+    """Fewer than the others have, for what takes long."""
+
+
+def quick() -> list[Case]:
+    """Under two minutes with two rounds."""
+    trip = partial(partial, round_trips.post_round_trips, seconds=0.8)
+    flood = partial(partial, streams.flood)
+    pair = (OURS, PEER)
+    return [
+        Case("start", starting.start, pair),
+        *(Case(f"post-{clients}", trip(clients=clients)) for clients in (1, 16, 64)),
+        Case("flood", flood(events=100_000), (OURS, MEMORY, PEER)),
+        Case("flood-8", flood(sessions=8, events=20_000), pair),
+        Case("slow", flood(events=100_000, bytes_per_s=16_000_000), pair, rounds=1),
+        Case("stalled", flood(events=100_000, stall_ms=1000), pair, rounds=1),
+        Case("latency", partial(streams.single_events, events=300)),
+        Case("replay", partial(streams.replay, events=50_000), pair, rounds=1),
+        Case("sessions-50", partial(crowds.open_sessions, sessions=50), pair, rounds=1),
+        Case("get", partial(files.get_file, mebibytes=256), pair),
+        Case("put", partial(files.put_file, mebibytes=256), pair, rounds=1),
+        Case("tar", partial(files.upload_tar, files=2000), pair),
+    ]
+
+
+def full() -> list[Case]:
+    """Everything, and three sizes of what may grow."""
+    trip = partial(partial, round_trips.post_round_trips, seconds=2.0)
+    flood = partial(partial, streams.flood)
+    pair = (OURS, PEER)
+    return [
+        Case("start", starting.start),
+        *(Case(f"post-{clients}", trip(clients=clients)) for clients in (1, 4, 16, 64, 256)),
+        *(
+            Case(f"flood{tag}", flood(events=events))
+            for tag, events in (("-10k", 10_000), ("", 100_000), ("-1m", 1_000_000))
+        ),
+        *(Case(f"flood-{n}", flood(sessions=n, events=20_000)) for n in (2, 8, 32)),
+        Case("slow", flood(events=100_000, bytes_per_s=8_000_000)),
+        Case("stalled", flood(events=100_000, stall_ms=2000)),
+        Case("latency", partial(streams.single_events, events=1000)),
+        *(
+            Case(f"replay{tag}", partial(streams.replay, events=n), rounds=2)
+            for tag, n in (("-5k", 5_000), ("", 50_000), ("-500k", 500_000))
+        ),
+        *(
+            Case(f"sessions-{n}", partial(crowds.open_sessions, sessions=n), (OURS, MEMORY, PEER), rounds=1)
+            for n in (50, 500)
+        ),
+        Case("sessions-2000", partial(crowds.open_sessions, sessions=2000), (OURS, MEMORY), rounds=1),
+        *(Case(f"idle-{n}", partial(crowds.idle_streams, streams=n), (OURS,), rounds=1) for n in (100, 1000, 2000)),
+        *(
+            Case(
+                f"active-{n}",
+                partial(streams.many_streams, streams=n, events=100, seconds=3.0),
+                pair if n <= 50 else (OURS,),
+                rounds=1,
+            )
+            for n in (20, 50, 200)
+        ),
+        *(
+            Case(f"get{tag}", partial(files.get_file, mebibytes=n))
+            for tag, n in (("-64", 64), ("", 256), ("-1024", 1024))
+        ),
+        *(
+            Case(f"put{tag}", partial(files.put_file, mebibytes=n), pair)
+            for tag, n in (("-64", 64), ("", 256), ("-1024", 1024))
+        ),
+        *(
+            Case(f"tar{tag}", partial(files.upload_tar, files=n), pair)
+            for tag, n in (("-500", 500), ("", 2000), ("-8000", 8000))
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""What is measured. A scenario is a function that takes a fresh server and gives figures."""

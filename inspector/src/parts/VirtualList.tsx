@@ -1,0 +1,54 @@
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+interface Props {
+  count: number;
+  rowHeight: number;
+  label: string;
+  /** Stay at the end while more comes. */
+  followsEnd: boolean;
+  children: (index: number) => ReactNode;
+}
+
+const OVERSCAN = 10;
+
+/** Rows of one height, of which only those in sight are in the document. */
+export function VirtualList({ count, rowHeight, label, followsEnd, children }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const isAtEnd = useRef(true);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  const onScroll = useCallback(() => {
+    const node = box.current;
+    if (node === null) return;
+    isAtEnd.current = node.scrollTop + node.clientHeight >= node.scrollHeight - rowHeight;
+    setTop(node.scrollTop);
+  }, [rowHeight]);
+  useEffect(() => {
+    const node = box.current;
+    if (node === null) return;
+    const observer = new ResizeObserver(() => setHeight(node.clientHeight));
+    observer.observe(node);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const node = box.current;
+    if (node !== null && followsEnd && isAtEnd.current) node.scrollTop = node.scrollHeight;
+  }, [count, followsEnd, height]);
+  const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
+  const last = Math.min(count, Math.ceil((top + height) / rowHeight) + OVERSCAN);
+  const rows: ReactNode[] = [];
+  for (let index = first; index < last; index += 1) {
+    rows.push(
+      <div key={index} className="virtual-row" role="listitem" aria-posinset={index + 1} aria-setsize={count} style={{ top: index * rowHeight, height: rowHeight }}>
+        {children(index)}
+      </div>,
+    );
+  }
+  return (
+    <div ref={box} className="virtual" role="list" aria-label={label} tabIndex={0} onScroll={onScroll}>
+      <div className="virtual-space" style={{ height: count * rowHeight }}>
+        {rows}
+      </div>
+    </div>
+  );
+}

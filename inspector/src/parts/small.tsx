@@ -1,0 +1,82 @@
+import { type ReactNode, useEffect, useRef } from "react";
+
+/** Where an agent, a session or a tool call stands: always a word, never only a colour. */
+export function Status({ tone, children }: { tone: "good" | "busy" | "bad" | "idle" | "ask"; children: ReactNode }) {
+  return (
+    <span className={`status ${tone}`}>
+      <i aria-hidden="true" />
+      {children}
+    </span>
+  );
+}
+
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="dialog-title" onClose={onClose} onCancel={onClose}>
+      <header>
+        <h2 id="dialog-title">{title}</h2>
+        <button type="button" className="quiet" aria-label="Close" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+export function ErrorLine({ text }: { text: string | null }) {
+  return text === null ? null : (
+    <p className="error-line" role="alert">
+      {text}
+    </p>
+  );
+}
+
+export function Time({ at, withDate = false }: { at: number; withDate?: boolean }) {
+  const date = new Date(at);
+  const text = withDate
+    ? date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })
+    : date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+      {text}
+    </time>
+  );
+}
+
+export function ago(iso: string): string {
+  const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
+  if (seconds < 60) return "now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+export function bytes(size: number): string {
+  if (size < 1000) return `${size} B`;
+  if (size < 1_000_000) return `${(size / 1000).toFixed(1)} kB`;
+  return `${(size / 1_000_000).toFixed(1)} MB`;
+}
+
+/** Hand a file to the browser's downloads. */
+export function save(name: string, blob: Blob): void {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,169 @@
+import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
+import { useEffect, useState } from "react";
+import { Empty, ErrorLine, Status } from "../parts/small";
+import { agentList } from "../state/lists";
+import { reasonOf, sandbox } from "../state/server";
+import { useStore } from "../state/store";
+
+export function AgentsView() {
+  const { agents, error, isLoaded } = useStore(agentList);
+  useEffect(() => {
+    void agentList.refresh();
+    const timer = setInterval(() => {
+      if (!document.hidden) void agentList.refresh();
+    }, 5_000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <main className="agents-page">
+      <header className="page-header">
+        <h1>Agents</h1>
+      </header>
+      <ErrorLine text={error} />
+      {isLoaded && agents.length === 0 && error === null && <Empty title="No agents" />}
+      <ul className="agent-grid">
+        {agents.map((agent) => (
+          <AgentCard key={agent.id} agent={agent} />
+        ))}
+      </ul>
+    </main>
+  );
+}
+
+function AgentCard({ agent }: { agent: AgentInfo }) {
+  const { serverStatus } = agent;
+  const tone = !agent.installed ? "idle" : serverStatus.status === "running" ? "good" : serverStatus.status === "error" ? "bad" : "idle";
+  const word = agent.installed ? { running: "Running", stopped: "Stopped", error: "Failed" }[serverStatus.status] : "Not installed";
+  return (
+    <li className="card agent-card" id={`agent-${agent.id}`}>
+      <header>
+        <strong>{agent.name || agent.id}</strong>
+        <Status tone={tone}>{word}</Status>
+      </header>
+      <dl>
+        <Fact name="Id" value={agent.id} />
+        <Fact name="Version" value={agent.version} />
+        <Fact name="From" value={agent.source} />
+        <Fact name="Sessions" value={serverStatus.sessions > 0 ? String(serverStatus.sessions) : null} />
+        <Fact name="Restarts" value={serverStatus.restartCount > 0 ? String(serverStatus.restartCount) : null} />
+        <Fact name="Credentials" value={agent.installed && agent.source !== "builtin" ? (agent.credentialsAvailable ? "found" : "none found") : null} />
+      </dl>
+      {serverStatus.lastError && <ErrorLine text={serverStatus.lastError} />}
+      <Install agent={agent} />
+      {agent.installed && <Offer agent={agent} />}
+      {agent.installed && <Log agent={agent} />}
+      {agent.instructions && (
+        <details>
+          <summary>About</summary>
+          <pre className="output mono">{agent.instructions}</pre>
+        </details>
+      )}
+    </li>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string | null | undefined }) {
+  return value ? (
+    <div>
+      <dt>{name}</dt>
+      <dd className="mono" title={value}>
+        {value}
+      </dd>
+    </div>
+  ) : null;
+}
+
+function Install({ agent }: { agent: AgentInfo }) {
+  const [since, setSince] = useState<number | null>(null);
+  const [seconds, setSeconds] = useState(0);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    if (since === null) return;
+    const timer = setInterval(() => setSeconds(Math.round((Date.now() - since) / 1000)), 500);
+    return () => clearInterval(timer);
+  }, [since]);
+  if (agent.installed || agent.source === "builtin") return null;
+  const install = async (): Promise<void> => {
+    setSince(Date.now());
+    setError(null);
+    try {
+      await sandbox.agents.install(agent.id);
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+    setSince(null);
+    await agentList.refresh();
+  };
+  return (
+    <>
+      <button type="button" disabled={since !== null} onClick={() => void install()}>
+        {since === null ? "Install" : `Installing, ${seconds} s`}
+      </button>
+      {since !== null && <progress aria-label={`Installing ${agent.name}`} />}
+      <ErrorLine text={error} />
+    </>
+  );
+}
+
+function Offer({ agent }: { agent: AgentInfo }) {
+  const [offer, setOffer] = useState<AgentInfo | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const load = async (): Promise<void> => {
+    try {
+      setOffer(await sandbox.agents.get(agent.id, { config: true }));
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+  };
+  return (
+    <details onToggle={(event) => event.currentTarget.open && offer === null && void load()}>
+      <summary>Models and modes</summary>
+      <ErrorLine text={error ?? offer?.configError ?? null} />
+      {offer === null && error === null && <p className="muted">Asking the agent</p>}
+      {offer !== null && <Names label="Models" values={offer.models} />}
+      {offer !== null && <Names label="Modes" values={offer.modes} />}
+    </details>
+  );
+}
+
+function Names({ label, values }: { label: string; values: Record<string, unknown>[] | null | undefined }) {
+  return (
+    <p className="names">
+      <span className="muted">{label}</span>
+      {(values ?? []).map((value, index) => (
+        <span key={index} className="tag">
+          {String(value["name"] ?? value["id"] ?? value["modelId"])}
+        </span>
+      ))}
+      {(values ?? []).length === 0 && <span className="muted">none to choose</span>}
+    </p>
+  );
+}
+
+function Log({ agent }: { agent: AgentInfo }) {
+  const [log, setLog] = useState<AgentLogs | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const load = async (): Promise<void> => {
+    try {
+      setLog(await sandbox.agents.logs(agent.id, { tail: 500 }));
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+  };
+  return (
+    <details onToggle={(event) => event.currentTarget.open && void load()}>
+      <summary>Log</summary>
+      <ErrorLine text={error} />
+      {log !== null && (
+        <>
+          <pre className="output mono" tabIndex={0}>
+            {log.lines.length === 0 ? "Nothing on stderr" : log.lines.join("\n")}
+          </pre>
+          <button type="button" className="small" onClick={() => void load()}>
+            Read again
+          </button>
+        </>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,168 @@
+import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
+import { type ChangeEvent, type KeyboardEvent, useId, useMemo, useRef, useState } from "react";
+import { bytes, ErrorLine } from "../parts/small";
+
+interface Props {
+  isBusy: boolean;
+  isLocked: boolean;
+  commands: AvailableCommand[];
+  capabilities: PromptCapabilities;
+  onSend: (prompt: ContentBlock[]) => void;
+  onCancel: () => void;
+}
+
+const LIMIT = 8_000_000;
+
+export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onCancel }: Props) {
+  const [text, setText] = useState("");
+  const [files, setFiles] = useState<File[]>([]);
+  const [error, setError] = useState<string | null>(null);
+  const [picked, setPicked] = useState(0);
+  const input = useRef<HTMLTextAreaElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const listId = useId();
+  const offered = useMemo(() => {
+    const found = /^\/(\S*)$/.exec(text);
+    return found === null ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string)).slice(0, 8);
+  }, [text, commands]);
+  const isEmpty = text.trim() === "" && files.length === 0;
+
+  const send = async (): Promise<void> => {
+    if (isEmpty || isLocked) return;
+    try {
+      const attached = await Promise.all(files.map((file) => blockOf(file, capabilities)));
+      onSend([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...attached]);
+      setText("");
+      setFiles([]);
+      setError(null);
+    } catch (reason) {
+      setError(reason instanceof Error ? reason.message : String(reason));
+    }
+  };
+  const complete = (command: AvailableCommand): void => {
+    setText(`/${command.name} `);
+    setPicked(0);
+    input.current?.focus();
+  };
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
+    if (event.nativeEvent.isComposing) return;
+    const choice = offered[picked];
+    if (choice !== undefined && (event.key === "Tab" || event.key === "Enter")) {
+      event.preventDefault();
+      complete(choice);
+    } else if (offered.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      setPicked((picked + (event.key === "ArrowDown" ? 1 : offered.length - 1)) % offered.length);
+    } else if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      void send();
+    } else if (event.key === "Escape" && isBusy) onCancel();
+  };
+  const onFiles = (event: ChangeEvent<HTMLInputElement>): void => {
+    setFiles([...files, ...Array.from(event.target.files ?? [])]);
+    event.target.value = "";
+  };
+
+  return (
+    <form
+      className="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <div className="column">
+        {offered.length > 0 && (
+          <ul className="commands" id={listId} role="listbox" aria-label="Commands">
+            {offered.map((command, index) => (
+              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`}>
+                <button type="button" tabIndex={-1} onClick={() => complete(command)}>
+                  <span className="mono">/{command.name}</span>
+                  <span className="muted">{command.description}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        {files.length > 0 && (
+          <ul className="attachments" aria-label="Attached files">
+            {files.map((file, index) => (
+              <li key={index} className="attachment">
+                <span className="mono">{file.name}</span> <span className="muted">{bytes(file.size)}</span>
+                <button type="button" className="quiet small" aria-label={`Remove ${file.name}`} onClick={() => setFiles(files.filter((one) => one !== file))}>
+                  ✕
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        <ErrorLine text={error} />
+        <div className="box">
+          <textarea
+            ref={input}
+            id="prompt"
+            aria-label="Message to the agent"
+            aria-controls={offered.length > 0 ? listId : undefined}
+            aria-activedescendant={offered.length > 0 ? `${listId}-${picked}` : undefined}
+            placeholder={isLocked ? "This session can only be read" : "Message the agent. / for commands"}
+            rows={Math.min(10, Math.max(2, text.split("\n").length))}
+            value={text}
+            disabled={isLocked}
+            onChange={(event) => {
+              setText(event.target.value);
+              setPicked(0);
+            }}
+            onKeyDown={onKey}
+          />
+          <div className="buttons">
+            <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
+            <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
+              Attach
+            </button>
+            <span className="hint muted">Enter sends, Shift+Enter starts a line</span>
+            {isBusy && (
+              <button type="button" id="cancel" onClick={onCancel}>
+                Cancel
+              </button>
+            )}
+            <button type="submit" id="send" className="primary" disabled={isEmpty || isLocked}>
+              {isBusy ? "Queue" : "Send"}
+            </button>
+          </div>
+        </div>
+      </div>
+    </form>
+  );
+}
+
+/** As the agent can take it: an image, the text itself, or the text under a heading with the file's name. */
+async function blockOf(file: File, capabilities: PromptCapabilities): Promise<ContentBlock> {
+  if (file.size > LIMIT) throw new Error(`${file.name} is larger than ${bytes(LIMIT)}: upload it under Files instead`);
+  if (file.type.startsWith("image/") && capabilities.image) {
+    return { type: "image", mimeType: file.type, data: await base64(file) };
+  }
+  const content = new Uint8Array(await file.arrayBuffer());
+  const text = decode(content);
+  const uri = `file:///${encodeURIComponent(file.name)}`;
+  if (text === null) {
+    if (!capabilities.embeddedContext) throw new Error(`This agent takes no binary files: ${file.name}`);
+    return { type: "resource", resource: { uri, mimeType: file.type || "application/octet-stream", blob: await base64(file) } };
+  }
+  if (!capabilities.embeddedContext) return { type: "text", text: `${file.name}:\n\n${text}` };
+  return { type: "resource", resource: { uri, mimeType: file.type || "text/plain", text } };
+}
+
+function decode(content: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(content);
+  } catch {
+    return null;
+  }
+}
+
+async function base64(file: File): Promise<string> {
+  const content = new Uint8Array(await file.arrayBuffer());
+  let binary = "";
+  for (let at = 0; at < content.length; at += 0x8000) binary += String.fromCharCode(...content.subarray(at, at + 0x8000));
+  return btoa(binary);
+}

@@ -1,0 +1,173 @@
+import type { FsEntry } from "sandbox-agent-client";
+import { type ChangeEvent, useCallback, useEffect, useRef, useState } from "react";
+import { bytes, Empty, ErrorLine, save, Time } from "../parts/small";
+import { reasonOf, sandbox } from "../state/server";
+
+const SHOWN = 512_000;
+
+/** The session's directory: look around, read, bring files in and take them out. */
+export function FilesView({ root, sessionId }: { root: string; sessionId: string }) {
+  const [path, setPath] = useState(root);
+  const [entries, setEntries] = useState<FsEntry[] | null>(null);
+  const [opened, setOpened] = useState<FsEntry | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const load = useCallback(async () => {
+    try {
+      const found = await sandbox.files.list(path, { sessionId });
+      setEntries(found.sort((a, b) => (a.entryType === b.entryType ? a.name.localeCompare(b.name) : a.entryType === "directory" ? -1 : 1)));
+      setError(null);
+    } catch (reason) {
+      setError(reasonOf(reason));
+      setEntries([]);
+    }
+  }, [path, sessionId]);
+  useEffect(() => setPath(root), [root]);
+  useEffect(() => void load(), [load]);
+  const upload = async (event: ChangeEvent<HTMLInputElement>): Promise<void> => {
+    const files = Array.from(event.target.files ?? []);
+    event.target.value = "";
+    try {
+      for (const file of files) await sandbox.files.write(join(path, file.name), file, { sessionId });
+      await load();
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+  };
+  const choose = (entry: FsEntry): void => {
+    if (entry.entryType === "directory") {
+      setPath(entry.path);
+      setOpened(null);
+    } else setOpened(entry);
+  };
+  return (
+    <section className="files" aria-label="Files">
+      <div className="toolbar">
+        <Crumbs path={path} root={root} onGo={setPath} />
+        <input ref={chooser} type="file" multiple hidden onChange={(event) => void upload(event)} />
+        <button type="button" onClick={() => void load()}>
+          Refresh
+        </button>
+        <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+          Upload
+        </button>
+      </div>
+      <ErrorLine text={error} />
+      <div className={`files-panes ${opened === null ? "" : "with-file"}`}>
+        <div className="entries">
+          {entries !== null && entries.length === 0 && error === null && <Empty title="An empty directory" />}
+          <ul>
+            {entries?.map((entry) => (
+              <li key={entry.path}>
+                <button type="button" className="entry-row" aria-pressed={entry.path === opened?.path} onClick={() => choose(entry)}>
+                  <span className="mono name">
+                    {entry.name}
+                    {entry.entryType === "directory" ? "/" : ""}
+                  </span>
+                  <span className="muted size">{entry.entryType === "file" ? bytes(entry.size) : ""}</span>
+                  <span className="muted when">{entry.modified && <Time at={Date.parse(entry.modified)} withDate />}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        </div>
+        {opened !== null && <FileView key={opened.path} entry={opened} sessionId={sessionId} onClose={() => setOpened(null)} />}
+      </div>
+    </section>
+  );
+}
+
+function Crumbs({ path, root, onGo }: { path: string; root: string; onGo: (path: string) => void }) {
+  const base = root === "/" ? "" : root;
+  const below = path.startsWith(`${base}/`) ? path.slice(base.length + 1).split("/").filter(Boolean) : [];
+  const at = (count: number): string => [base, ...below.slice(0, count)].join("/") || "/";
+  return (
+    <nav className="crumbs mono" aria-label="Directory">
+      <button type="button" className="quiet" onClick={() => onGo(root)}>
+        {root}
+      </button>
+      {below.map((name, index) => (
+        <span key={index}>
+          / {" "}
+          <button type="button" className="quiet" onClick={() => onGo(at(index + 1))}>
+            {name}
+          </button>
+        </span>
+      ))}
+    </nav>
+  );
+}
+
+type Content = { kind: "text"; text: string; isCut: boolean } | { kind: "image"; url: string } | { kind: "binary" };
+
+function FileView({ entry, sessionId, onClose }: { entry: FsEntry; sessionId: string; onClose: () => void }) {
+  const [content, setContent] = useState<Content | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    let isOver = false;
+    readContent(entry, sessionId).then(
+      (read) => !isOver && setContent(read),
+      (reason: unknown) => !isOver && setError(reasonOf(reason)),
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [entry, sessionId]);
+  const download = async (): Promise<void> => {
+    try {
+      save(entry.name, await (await sandbox.files.open(entry.path, { sessionId })).blob());
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+  };
+  return (
+    <div className="file">
+      <header>
+        <strong className="mono">{entry.name}</strong>
+        <span className="muted">{bytes(entry.size)}</span>
+        <button type="button" className="small" onClick={() => void download()}>
+          Download
+        </button>
+        <button type="button" className="quiet small" aria-label="Close the file" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      <ErrorLine text={error} />
+      {content?.kind === "text" && (
+        <pre className="mono" tabIndex={0}>
+          {content.text}
+          {content.isCut && `\n… (${bytes(entry.size)} in all; download it to see the rest)`}
+        </pre>
+      )}
+      {content?.kind === "image" && <img src={content.url} alt={entry.name} />}
+      {content?.kind === "binary" && <Empty title="Not a text file" />}
+    </div>
+  );
+}
+
+const IMAGES: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp" };
+
+async function readContent(entry: FsEntry, sessionId: string): Promise<Content> {
+  const type = IMAGES[entry.name.split(".").at(-1)?.toLowerCase() ?? ""];
+  if (type !== undefined && entry.size < 10_000_000) {
+    const raw = await (await sandbox.files.open(entry.path, { sessionId })).blob();
+    return { kind: "image", url: await dataUrl(new Blob([raw], { type })) };
+  }
+  const range = entry.size > SHOWN ? { range: `bytes=0-${SHOWN - 1}` } : {};
+  const raw = new Uint8Array(await (await sandbox.files.open(entry.path, { sessionId, ...range })).arrayBuffer());
+  if (raw.subarray(0, 8000).includes(0)) return { kind: "binary" };
+  return { kind: "text", text: new TextDecoder().decode(raw), isCut: entry.size > SHOWN };
+}
+
+async function dataUrl(blob: Blob): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+function join(directory: string, name: string): string {
+  return `${directory.replace(/\/$/, "")}/${name.replaceAll("/", "_")}`;
+}

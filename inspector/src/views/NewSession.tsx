@@ -1,0 +1,168 @@
+import type { McpServer } from "@agentclientprotocol/sdk";
+import type { AgentInfo, CreateOptions } from "sandbox-agent-client";
+import { type FormEvent, useEffect, useState } from "react";
+import { Dialog, ErrorLine } from "../parts/small";
+import { conversationOf } from "../state/conversation";
+import { agentList, sessionList } from "../state/lists";
+import { go } from "../state/route";
+import { reasonOf, sandbox } from "../state/server";
+import { useStore } from "../state/store";
+
+const LAST = "sandbox-agent.new-session";
+const POLICIES = [
+  ["ask", "Ask me"],
+  ["allow", "Allow everything"],
+  ["reject", "Reject everything"],
+] as const;
+
+export function NewSession({ onClose }: { onClose: () => void }) {
+  const { agents, error: listError } = useStore(agentList);
+  const last = readLast();
+  const [agent, setAgent] = useState(last.agent ?? "");
+  const [error, setError] = useState<string | null>(null);
+  const [isStarting, setStarting] = useState(false);
+  useEffect(() => void agentList.refresh(), []);
+  const chosen = agents.find(({ id }) => id === agent) ?? agents.find(({ installed }) => installed) ?? agents[0];
+  const offer = useOffer(chosen);
+
+  const start = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
+    event.preventDefault();
+    setStarting(true);
+    setError(null);
+    try {
+      const options = optionsOf(new FormData(event.currentTarget));
+      localStorage.setItem(LAST, JSON.stringify({ agent: options.agent, cwd: options.cwd }));
+      const session = await sandbox.sessions.create(options);
+      conversationOf(session.id, session.agent, session);
+      await sessionList.refresh();
+      onClose();
+      go(["sessions", session.id], { agent: session.agent });
+    } catch (reason) {
+      setError(reasonOf(reason));
+      setStarting(false);
+    }
+  };
+
+  return (
+    <Dialog title="New session" onClose={onClose}>
+      <form onSubmit={(event) => void start(event)}>
+        <div className="fields">
+          <label className="field">
+            <span>Agent</span>
+            <select name="agent" value={chosen?.id ?? ""} onChange={(event) => setAgent(event.target.value)} required>
+              {agents.map(({ id, name, installed }) => (
+                <option key={id} value={id}>
+                  {name || id}
+                  {installed ? "" : " (will be installed)"}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label className="field">
+            <span>Directory</span>
+            <input name="cwd" className="mono" defaultValue={last.cwd ?? "/tmp"} required pattern="/.*" title="An absolute path" />
+          </label>
+          <Choice name="model" label="Model" values={offer?.models} />
+          <Choice name="mode" label="Mode" values={offer?.modes} />
+          <label className="field">
+            <span>Permissions</span>
+            <select name="permissionMode">
+              {POLICIES.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label className="field">
+            <span>Title</span>
+            <input name="title" placeholder="Optional" />
+          </label>
+          <details className="field wide">
+            <summary>MCP servers</summary>
+            <label>
+              <span className="muted">A JSON array as ACP has it</span>
+              <textarea name="mcpServers" className="mono" rows={4} placeholder='[{"name":"files","command":"/usr/bin/mcp-files","args":[],"env":[]}]' />
+            </label>
+          </details>
+        </div>
+        <ErrorLine text={error ?? listError} />
+        <footer>
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+          <button type="submit" id="start-session" className="primary" disabled={isStarting || chosen === undefined}>
+            {isStarting ? "Starting" : "Start"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Choice({ name, label, values }: { name: string; label: string; values: Record<string, unknown>[] | null | undefined }) {
+  if (!values || values.length === 0) return null;
+  return (
+    <label className="field">
+      <span>{label}</span>
+      <select name={name}>
+        <option value="">The agent’s own</option>
+        {values.map((value) => {
+          const id = String(value["id"] ?? value["modelId"] ?? value["value"]);
+          return (
+            <option key={id} value={id}>
+              {String(value["name"] ?? id)}
+            </option>
+          );
+        })}
+      </select>
+    </label>
+  );
+}
+
+/** Models and modes, once the agent is installed and runs: asking starts it. */
+function useOffer(agent: AgentInfo | undefined): AgentInfo | null {
+  const [offer, setOffer] = useState<AgentInfo | null>(null);
+  const id = agent?.installed && agent.serverStatus.status === "running" ? agent.id : null;
+  useEffect(() => {
+    setOffer(null);
+    if (id === null) return;
+    let isOver = false;
+    sandbox.agents.get(id, { config: true }).then(
+      (found) => !isOver && setOffer(found),
+      () => {},
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [id]);
+  return offer;
+}
+
+function optionsOf(form: FormData): CreateOptions {
+  const text = (name: string): string => String(form.get(name) ?? "").trim();
+  const servers = text("mcpServers");
+  return {
+    agent: text("agent"),
+    cwd: text("cwd"),
+    permissionMode: text("permissionMode"),
+    ...(text("model") && { model: text("model") }),
+    ...(text("mode") && { mode: text("mode") }),
+    ...(text("title") && { title: text("title") }),
+    ...(servers && { mcpServers: parseServers(servers) }),
+  };
+}
+
+function parseServers(text: string): McpServer[] {
+  const parsed: unknown = JSON.parse(text);
+  if (!Array.isArray(parsed)) throw new Error("MCP servers must be a JSON array");
+  return parsed as McpServer[];
+}
+
+function readLast(): { agent?: string; cwd?: string } {
+  try {
+    return JSON.parse(localStorage.getItem(LAST) ?? "{}") as { agent?: string; cwd?: string };
+  } catch {
+    return {};
+  }
+}

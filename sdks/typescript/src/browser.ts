@@ -1,0 +1,2 @@
+export * from "./surface.js";
+export { SandboxAgent } from "./client.js";

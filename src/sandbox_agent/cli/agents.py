@@ -1,0 +1,181 @@
+"""`sandbox-agent agents` and `install-agent`: on this machine, or at a server that --endpoint names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sandbox_agent.cli.target import Target, run_async, target_options
+from sandbox_agent.errors import InstallError, SandboxAgentError
+
+if TYPE_CHECKING:
+    from sandbox_agent.agents import Catalog, Progress
+
+Facts = dict[str, Any]
+
+
+@click.group()
+def agents() -> None:
+    """The agents that can be run. On this machine, or at the server that --endpoint names."""
+
+
+@agents.command("list")
+@target_options
+def list_(target: Target) -> None:
+    """Every agent that can be launched or installed."""
+    found: list[Facts] = run_async(_list(target))
+    if target.is_json:
+        _print_json(found)
+        return
+    from rich.text import Text  # noqa: PLC0415
+
+    from sandbox_agent.cli.tables import print_table  # noqa: PLC0415
+
+    rows = [
+        (
+            agent["id"],
+            Text("installed", style="green") if agent["installed"] else Text(_absent(agent), style="dim"),
+            agent.get("version") or "",
+            agent.get("source") or "",
+            "yes" if agent.get("credentialsAvailable") else "",
+            agent.get("name") or "",
+        )
+        for agent in found
+    ]
+    print_table(("AGENT", "STATE", "VERSION", "FROM", "LOGIN", "NAME"), rows, empty="no agents")
+
+
+@agents.command()
+@click.argument("agent")
+@target_options
+def show(target: Target, agent: str) -> None:
+    """One agent: state, where it came from, how to install it."""
+    facts: Facts = run_async(_show(target, agent))
+    if target.is_json:
+        _print_json(facts)
+        return
+    from sandbox_agent.cli.tables import print_facts  # noqa: PLC0415
+
+    print_facts(
+        [
+            ("agent", facts["id"]),
+            ("name", facts.get("name")),
+            ("installed", "yes" if facts["installed"] else _absent(facts)),
+            ("version", facts.get("version")),
+            ("from", facts.get("source")),
+            ("path", facts.get("path")),
+            ("login found", "yes" if facts.get("credentialsAvailable") else "no"),
+        ]
+    )
+    if facts.get("instructions"):
+        click.echo(f"\n{facts['instructions']}")
+
+
+@agents.command()
+@click.argument("agent")
+@click.option("--reinstall", is_flag=True, help="Also if it is there.")
+@click.option("--agent-version", help="This version of the agent's own program.")
+@click.option("--agent-process-version", help="This version of the ACP process.")
+@target_options
+def install(target: Target, agent: str, **options: Any) -> None:
+    """Install an agent unless it is there."""
+    _report(target, [run_async(_install(target, agent, options))])
+
+
+@click.command("install-agent")
+@click.argument("agent", metavar="AGENT|all")
+@click.option("--reinstall", is_flag=True, help="Also if it is there.")
+@click.option("--agent-version", help="This version of the agent's own program.")
+@click.option("--agent-process-version", help="This version of the ACP process.")
+@target_options
+def install_agent(target: Target, agent: str, **options: Any) -> None:
+    """Install an agent, or all that can be installed."""
+    if agent != "all":
+        _report(target, [run_async(_install(target, agent, options))])
+        return
+    done: list[Facts] = []
+    failed: list[str] = []
+    for facts in run_async(_list(target)):
+        if facts.get("support") not in {None, "supported"} or facts.get("source") in {"builtin", "custom"}:
+            continue
+        try:
+            done.append(run_async(_install(target, facts["id"], options)))
+        except SandboxAgentError as error:
+            failed.append(facts["id"])
+            click.echo(f"{facts['id']}: {error.detail}", err=True)
+    _report(target, done)
+    if failed:
+        raise InstallError(f"not installed: {', '.join(failed)}")
+
+
+async def _list(target: Target) -> list[Facts]:
+    if target.endpoint is not None:
+        async with target.open() as sandbox:
+            return await sandbox.agents.list()
+    catalog = _catalog()
+    return [_facts(await asyncio.to_thread(catalog.describe, agent)) for agent in catalog.ids()]
+
+
+async def _show(target: Target, agent: str) -> Facts:
+    if target.endpoint is not None:
+        async with target.open() as sandbox:
+            return await sandbox.agents.get(agent)
+    return _facts(await asyncio.to_thread(_catalog().describe, agent))  # type: ignore[arg-type]
+
+
+async def _install(target: Target, agent: str, options: dict[str, Any]) -> Facts:
+    from sandbox_agent.cli.progress import install_progress  # noqa: PLC0415
+
+    with install_progress(agent, is_shown=not target.is_json) as advance:
+        if target.endpoint is not None:
+            async with target.open() as sandbox:
+                return {"agent": agent, **await sandbox.agents.install(agent, **options)}
+        progress: Callable[[Progress], None] = advance
+        return _facts(await _catalog().install(agent, progress=progress, **options))  # type: ignore[arg-type]
+
+
+def _catalog() -> Catalog:
+    from sandbox_agent.agents import Catalog  # noqa: PLC0415
+    from sandbox_agent.settings import load_settings  # noqa: PLC0415
+
+    settings = load_settings(os.environ, None, {})
+    return Catalog(
+        settings.agents, data_dir=settings.data_path, registry_url=settings.acp_registry_url, env=settings.environ
+    )
+
+
+def _facts(value: Any) -> Facts:
+    import msgspec  # noqa: PLC0415
+
+    facts: Facts = msgspec.to_builtins(value)
+    return facts
+
+
+def _report(target: Target, done: list[Facts]) -> None:
+    if target.is_json:
+        _print_json(done if len(done) != 1 else done[0])
+        return
+    from sandbox_agent.cli.tables import size_text  # noqa: PLC0415
+
+    for result in done:
+        is_old = result.get("alreadyInstalled", result.get("already_installed"))
+        origin = " ".join(str(part) for part in (result.get("version"), result.get("source")) if part)
+        click.echo(f"{result['agent']}: {'already installed' if is_old else 'installed'} {origin}".rstrip())
+        for artifact in result.get("artifacts", []):
+            size = size_text(artifact["sizeBytes"]) if artifact.get("sizeBytes") else ""
+            parts = (artifact.get("name"), artifact.get("version"), size, artifact.get("path"))
+            click.echo("  " + "  ".join(str(part) for part in parts if part))
+
+
+def _absent(agent: Facts) -> str:
+    return {"manual": "by hand", "unsupported": "unsupported"}.get(str(agent.get("support")), "not installed")
+
+
+def _print_json(value: Any) -> None:
+    from sandbox_agent.cli.jsonl import print_json  # noqa: PLC0415
+
+    print_json(value)

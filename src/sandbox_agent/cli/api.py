@@ -1,0 +1,189 @@
+"""`sandbox-agent api v1 …`: a thin mirror of the HTTP operations, made from one table."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sandbox_agent.cli.api_rpc import rpc
+from sandbox_agent.cli.target import Target, run_async, target_options
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation. `{name}` in the path and the names in `required` are arguments; the rest are options."""
+
+    words: tuple[str, ...]
+    verb: str
+    path: str
+    help: str
+    required: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    body: tuple[str, ...] = ()
+    """Names of options and arguments that go into a JSON body, not into the query."""
+    sends: str | None = None
+    """The media type of a body that is read from a file."""
+
+
+_SESSION = ("sessionId",)
+CALLS = (
+    Call(("health",), "GET", "/v1/health", "Whether the server is well."),
+    Call(("metrics",), "GET", "/v1/metrics", "Numbers for Prometheus."),
+    Call(("openapi",), "GET", "/v1/openapi.json", "The OpenAPI document."),
+    Call(("agents", "list"), "GET", "/v1/agents", "Every agent.", flags=("config",)),
+    Call(("agents", "show"), "GET", "/v1/agents/{agent}", "One agent.", flags=("config",)),
+    Call(("agents", "logs"), "GET", "/v1/agents/{agent}/logs", "What an agent wrote to stderr.", query=("tail",)),
+    Call(
+        ("agents", "install"),
+        "POST",
+        "/v1/agents/{agent}/install",
+        "Install an agent.",
+        query=("agentVersion", "agentProcessVersion"),
+        flags=("reinstall",),
+        body=("agentVersion", "agentProcessVersion", "reinstall"),
+    ),
+    Call(
+        ("sessions", "list"),
+        "GET",
+        "/v1/sessions",
+        "Sessions, page by page.",
+        query=("agent", "cwd", "ended", "cursor", "limit"),
+    ),
+    Call(("sessions", "show"), "GET", "/v1/sessions/{session}", "One session.", query=("agent",)),
+    Call(
+        ("sessions", "transcript"),
+        "GET",
+        "/v1/sessions/{session}/transcript",
+        "A session's whole history.",
+        query=("format", "agent"),
+    ),
+    Call(("fs", "entries"), "GET", "/v1/fs/entries", "What is in a directory.", ("path",), _SESSION),
+    Call(("fs", "stat"), "GET", "/v1/fs/stat", "A file's kind, size and time.", ("path",), _SESSION),
+    Call(("fs", "read"), "GET", "/v1/fs/file", "A file's bytes.", ("path",), _SESSION),
+    Call(
+        ("fs", "write"),
+        "PUT",
+        "/v1/fs/file",
+        "Write a file.",
+        ("path",),
+        _SESSION,
+        sends="application/octet-stream",
+    ),
+    Call(("fs", "delete"), "DELETE", "/v1/fs/entry", "Delete.", ("path",), _SESSION, flags=("recursive",)),
+    Call(("fs", "mkdir"), "POST", "/v1/fs/mkdir", "Make a directory.", ("path",), _SESSION),
+    Call(
+        ("fs", "move"),
+        "POST",
+        "/v1/fs/move",
+        "Move or rename.",
+        ("from", "to"),
+        _SESSION,
+        flags=("overwrite",),
+        body=("from", "to", "overwrite"),
+    ),
+    Call(
+        ("fs", "upload-batch"),
+        "POST",
+        "/v1/fs/upload-batch",
+        "Unpack a tar.",
+        ("path",),
+        _SESSION,
+        sends="application/x-tar",
+    ),
+)
+
+
+@click.group()
+def api() -> None:
+    """Every HTTP operation of the server, for scripts: what it answers goes to stdout as it is."""
+
+
+@api.group()
+def v1() -> None:
+    """Version 1."""
+
+
+def _operation(call: Call) -> click.Command:
+    in_path = [part[1:-1] for part in call.path.split("/") if part.startswith("{")]
+
+    @target_options
+    def run(target: Target, **given: Any) -> None:
+        values = {_spelled(name): value for name, value in given.items() if value is not None and name != "file"}
+        run_async(_send(target, call, in_path, values, _read(given.get("file"))))
+
+    params: list[click.Parameter] = [click.Argument([name]) for name in in_path]
+    params += [click.Argument([_python(name)], metavar=name.upper()) for name in call.required]
+    params += [click.Option([_option(name), _python(name)], help="") for name in call.query]
+    params += [click.Option([_option(name), _python(name)], is_flag=True, default=None) for name in call.flags]
+    if call.sends is not None:
+        kind = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+        params.append(click.Argument(["file"], type=kind))
+    made = click.Command(call.words[-1], callback=run, help=f"{call.help} ({call.verb} {call.path})")
+    made.params = [*params, *getattr(run, "__click_params__", [])[::-1]]
+    return made
+
+
+async def _send(target: Target, call: Call, in_path: list[str], values: dict[str, Any], content: bytes | None) -> None:
+    path = call.path.format(**{name: values.pop(name) for name in in_path})
+    body = {name: values.pop(name) for name in call.body if name in values}
+    async with target.open() as sandbox:
+        if call.verb == "GET":
+            async with sandbox.api.stream(path, query=values) as response:
+                async for piece in response.aiter_bytes():
+                    sys.stdout.buffer.write(piece)
+        else:
+            response = await sandbox.api.request(
+                call.verb,
+                path,
+                query=values,
+                body=body if call.body else None,
+                content=content,
+                headers={"Content-Type": call.sends} if call.sends else None,
+                timeout=1800.0,
+            )
+            sys.stdout.buffer.write(response.content)
+    if sys.stdout.isatty():
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _read(source: Path | None) -> bytes | None:
+    if source is None:
+        return None
+    return sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
+
+
+def _option(name: str) -> str:
+    return "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _python(name: str) -> str:
+    plain = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+    return {"from": "from_"}.get(plain, plain)
+
+
+def _spelled(name: str) -> str:
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _build() -> None:
+    groups: dict[str, click.Group] = {}
+    for call in CALLS:
+        if len(call.words) == 1:
+            v1.add_command(_operation(call))
+            continue
+        name = call.words[0]
+        if name not in groups:
+            groups[name] = click.Group(name, help=f"Operations on /v1/{name}.")
+            v1.add_command(groups[name])
+        groups[name].add_command(_operation(call))
+
+
+_build()
+v1.add_command(rpc)

@@ -1,0 +1,94 @@
+"""`sandbox-agent api v1 rpc`: raw envelopes to and from `/v1/rpc`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from sandbox_agent.cli.jsonl import print_json
+from sandbox_agent.cli.target import Target, run_async, target_options
+from sandbox_agent.core.frames import META
+from sandbox_agent.errors import InvalidParams
+
+_PATH = "/v1/rpc"
+_CONNECTION = "X-ACP-Connection-Id"
+_ON = click.option("--connection", required=True, help="The connection's id, from the answer to initialize.")
+
+
+@click.group()
+def rpc() -> None:
+    """Raw JSON-RPC envelopes: post one, follow a connection's stream, close it."""
+
+
+@rpc.command()
+@click.argument("envelope")
+@click.option("--connection", help="The connection's id. Without it the envelope must be initialize.")
+@click.option("--agent", help="For initialize: the agent, put where the server looks for it.")
+@target_options
+def post(target: Target, envelope: str, connection: str | None, agent: str | None) -> None:
+    """Send one ENVELOPE, JSON or - for stdin, and print the answer.
+
+    The id of a new connection is printed to stderr as `connection: ID`."""
+    raw = sys.stdin.read() if envelope == "-" else envelope
+    try:
+        message = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InvalidParams(f"the envelope is not a JSON object: {error}") from None
+    if agent is not None:
+        ours = message.setdefault("params", {}).setdefault("_meta", {}).setdefault(META, {})
+        ours["agent"] = agent
+    run_async(_post(target, message, connection))
+
+
+@rpc.command()
+@_ON
+@click.option("--last-event-id", type=click.IntRange(0), help="Begin after this event, taking the stream over.")
+@click.option("--limit", type=click.IntRange(1), help="End after so many events.")
+@target_options
+def stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
+    """Print a connection's events as they come, one `{"id", "message"}` a line, until Ctrl-C."""
+    run_async(_stream(target, connection, last_event_id, limit))
+
+
+@rpc.command()
+@_ON
+@target_options
+def close(target: Target, connection: str) -> None:
+    """Close a connection. Its sessions go on."""
+
+    async def work() -> None:
+        async with target.open() as sandbox:
+            await sandbox.api.request("DELETE", _PATH, headers={_CONNECTION: connection})
+
+    run_async(work())
+
+
+async def _post(target: Target, message: dict[str, Any], connection: str | None) -> None:
+    headers = {_CONNECTION: connection} if connection is not None else {}
+    async with target.open() as sandbox:
+        response = await sandbox.api.request("POST", _PATH, body=message, headers=headers, timeout=None)
+    opened = response.headers.get(_CONNECTION)
+    if connection is None and opened is not None:
+        click.echo(f"connection: {opened}", err=True)
+    if response.content:
+        sys.stdout.write(response.text + "\n")
+
+
+async def _stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
+    from sandbox_agent.client.sse import EventParser  # noqa: PLC0415
+
+    headers = {_CONNECTION: connection, "Accept": "text/event-stream"}
+    if last_event_id is not None:
+        headers["Last-Event-ID"] = str(last_event_id)
+    parser = EventParser()
+    count = 0
+    async with target.open() as sandbox, sandbox.api.stream(_PATH, headers=headers, timeout=60.0) as response:
+        async for chunk in response.aiter_raw():
+            for event in parser.feed(chunk):
+                print_json({"id": event.id, "message": msgspec.Raw(event.data)})
+                count += 1
+                if count == limit:
+                    return

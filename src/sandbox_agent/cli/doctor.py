@@ -1,0 +1,163 @@
+"""`sandbox-agent doctor`: what is well on this machine, what is not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from sandbox_agent.cli.daemon_state import read_state
+from sandbox_agent.cli.target import Target, is_serving, run_async, target_options
+from sandbox_agent.client.sandbox import DEFAULT_URL
+from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.settings import Settings, load_settings
+from sandbox_agent.version import __version__
+
+Verdict = Literal["ok", "warn", "fail"]
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+_LITTLE_SPACE = 512 << 20
+
+
+class Finding(msgspec.Struct, frozen=True):
+    check: str
+    verdict: Verdict
+    detail: str
+    todo: str = ""
+
+
+@click.command()
+@target_options
+def doctor(target: Target) -> None:
+    """Check this machine and say what to do. Exit code 1 if something is broken."""
+    try:
+        settings = load_settings(os.environ, None, {})
+    except SandboxAgentError as error:
+        findings = [Finding("settings", "fail", error.detail, "mend the environment variable")]
+    else:
+        findings = list(_findings(target, settings))
+    if target.is_json:
+        from sandbox_agent.cli.jsonl import print_json  # noqa: PLC0415
+
+        print_json(msgspec.to_builtins(findings))
+    else:
+        _show(findings)
+    sys.exit(1 if any(finding.verdict == "fail" for finding in findings) else 0)
+
+
+def _findings(target: Target, settings: Settings) -> Iterator[Finding]:
+    yield Finding("version", "ok", f"sandbox-agent {__version__}, Python {platform.python_version()}")
+    yield _data_dir(settings.data_path)
+    yield _node()
+    yield run_async(_server(target))
+    yield _daemon()
+    yield from _agents(settings)
+    yield _built_in_agent()
+
+
+def _data_dir(path: Path) -> Finding:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".doctor-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        return Finding("data directory", "fail", f"{path}: {error.strerror}", "set SANDBOX_AGENT_DATA_DIR to another")
+    if free < _LITTLE_SPACE:
+        return Finding("data directory", "warn", f"{path}: only {free >> 20} MiB free", "make room for history")
+    return Finding("data directory", "ok", f"{path}, {free >> 30} GiB free")
+
+
+def _node() -> Finding:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        missing = "node" if node is None else "npm"
+        return Finding("node", "warn", f"no {missing} on PATH", "most agents need Node.js 20 or newer with npm")
+    said = _said([node, "--version"])
+    return Finding("node", "ok", f"{said or '?'} at {node}")
+
+
+async def _server(target: Target) -> Finding:
+    url = target.endpoint or DEFAULT_URL
+    if await is_serving(url):
+        return Finding("server", "ok", f"answers at {url}")
+    if target.endpoint is not None:
+        return Finding("server", "fail", f"nothing answers at {url}", "check the address, or start it")
+    if _is_taken(2468):
+        return Finding("server", "warn", "port 2468 is used by another program", "start with --port and --endpoint")
+    return Finding("server", "ok", f"none at {url}; port 2468 is free", "`sandbox-agent daemon start` starts one")
+
+
+def _daemon() -> Finding:
+    state = read_state()
+    if state is None:
+        return Finding("daemon", "ok", "not started")
+    if not state.is_alive():
+        return Finding("daemon", "warn", f"pid {state.pid} is gone", f"see {state.log}; `sandbox-agent daemon start`")
+    if state.version != __version__:
+        return Finding("daemon", "warn", f"runs version {state.version}", "`sandbox-agent daemon start --upgrade`")
+    return Finding("daemon", "ok", f"pid {state.pid} at {state.url}")
+
+
+def _agents(settings: Settings) -> Iterator[Finding]:
+    from sandbox_agent.agents import Catalog  # noqa: PLC0415
+
+    try:
+        catalog = Catalog(settings.agents, data_dir=settings.data_path, env=settings.environ)
+        listings = [catalog.describe(agent) for agent in catalog.ids()]
+    except SandboxAgentError as error:
+        yield Finding("agents", "fail", error.detail, "mend the config file")
+        return
+    installed = [listing for listing in listings if listing.installed]
+    names = ", ".join(listing.id for listing in installed)
+    others = len(listings) - len(installed)
+    yield Finding("agents", "ok", f"installed: {names}; {others} more can be", "`sandbox-agent agents list`")
+    for listing in installed:
+        if listing.source not in {"builtin", "custom"} and not listing.credentials_available:
+            todo = f"log in with it, or see `sandbox-agent agents show {listing.id}`"
+            yield Finding(f"login {listing.id}", "warn", "no key or login was found", todo)
+
+
+def _built_in_agent() -> Finding:
+    hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
+    said = _said([sys.executable, "-m", "sandbox_agent.mock_agent"], hello)
+    if said is not None and '"protocolVersion"' in said:
+        return Finding("built-in agent", "ok", "starts and answers")
+    return Finding("built-in agent", "fail", "does not answer", "reinstall the package sandbox-agent")
+
+
+def _said(command: list[str], given: bytes = b"") -> str | None:
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _show(findings: list[Finding]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console: Any = Console(highlight=False)
+    width = max(len(finding.check) for finding in findings)
+    line: Callable[..., Text] = Text.assemble
+    for finding in findings:
+        mark = (f"{finding.verdict:<5}", _STYLES[finding.verdict])
+        console.print(line(mark, (f"{finding.check:<{width}}  ", "bold"), finding.detail))
+        if finding.todo:
+            console.print(Text(f"{'':<{width + 7}}→ {finding.todo}", style="dim"))

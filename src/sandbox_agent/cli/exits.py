@@ -1,0 +1,68 @@
+"""What the command's exit codes mean, and what to do about each error."""
+
+from __future__ import annotations
+
+from sandbox_agent.errors import (
+    AgentNotInstalled,
+    ConfigError,
+    ConnectionLost,
+    InvalidParams,
+    NotFound,
+    SandboxAgentError,
+    StoreError,
+    Unauthorized,
+    UnknownAgent,
+    UnknownSession,
+)
+
+FAILED = 1
+MISUSE = 2
+UNREACHABLE = 3
+UNAUTHORIZED = 4
+NOT_FOUND = 5
+INTERRUPTED = 130
+
+STOP_CODES = {"end_turn": 0, "refusal": 10, "max_tokens": 11, "max_turn_requests": 12, "cancelled": INTERRUPTED}
+OTHER_STOP = 13
+
+MEANINGS = {
+    0: "done; for `run`: the agent ended its turn",
+    FAILED: "it failed, at the server or at the agent",
+    MISUSE: "wrong usage, settings or data directory",
+    UNREACHABLE: "no server answers",
+    UNAUTHORIZED: "the token is missing or wrong",
+    NOT_FOUND: "no such agent, session, file or connection",
+    10: "`run`: the agent refused",
+    11: "`run`: the token limit was reached",
+    12: "`run`: the limit on requests in one turn was reached",
+    OTHER_STOP: "`run`: the turn stopped for a reason that ACP does not name",
+    INTERRUPTED: "cancelled, as with Ctrl-C",
+}
+
+_CODES: tuple[tuple[type[SandboxAgentError], int], ...] = (
+    (ConnectionLost, UNREACHABLE),
+    (Unauthorized, UNAUTHORIZED),
+    (NotFound, NOT_FOUND),
+    (InvalidParams, MISUSE),
+    (ConfigError, MISUSE),
+    (StoreError, MISUSE),
+)
+_NEXT_STEPS: tuple[tuple[type[SandboxAgentError], str], ...] = (
+    (ConnectionLost, "start one with `sandbox-agent daemon start`, or name another with --endpoint"),
+    (Unauthorized, "give the server's token with --token or SANDBOX_AGENT_TOKEN"),
+    (UnknownAgent, "see `sandbox-agent agents list`"),
+    (UnknownSession, "see `sandbox-agent sessions list`"),
+    (AgentNotInstalled, "install it with `sandbox-agent install-agent NAME`"),
+)
+
+
+def exit_code(error: SandboxAgentError) -> int:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+
+
+def stop_code(stop_reason: str | None) -> int:
+    return STOP_CODES.get(stop_reason or "", OTHER_STOP)
+
+
+def next_step(error: SandboxAgentError) -> str | None:
+    return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)

@@ -1,0 +1,37 @@
+"""A group whose commands are imported when they are used, so that `--help` stays quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+Lazy = Mapping[str, tuple[str, str]]
+"""Command name to `module:attribute` and the line that help shows."""
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *args: Any, lazy: Lazy | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = dict(lazy or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self.lazy[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = []
+        for name in self.list_commands(ctx):
+            command = None if name in self.lazy else super().get_command(ctx, name)
+            if command is None or not command.hidden:
+                rows.append((name, self.lazy[name][1] if command is None else command.get_short_help_str(100)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

@@ -1,0 +1,62 @@
+"""The Python SDK. Names are imported when they are first used: ACP's types take long to load."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbox_agent.client.agents import Agents
+    from sandbox_agent.client.asking import PermissionRequest, QuestionRequest
+    from sandbox_agent.client.blocking import BlockingSandboxAgent, BlockingSession
+    from sandbox_agent.client.files import FileEntry, Files
+    from sandbox_agent.client.inventory import SessionInfo
+    from sandbox_agent.client.sandbox import SandboxAgent
+    from sandbox_agent.client.session import HistoryEvent, Session
+    from sandbox_agent.client.turn import Turn
+    from sandbox_agent.client.updates import StreamGap, UnknownUpdate, Update, text_of
+
+_HOMES = {
+    "Agents": "agents",
+    "BlockingSandboxAgent": "blocking",
+    "BlockingSession": "blocking",
+    "FileEntry": "files",
+    "Files": "files",
+    "HistoryEvent": "session",
+    "PermissionRequest": "asking",
+    "QuestionRequest": "asking",
+    "SandboxAgent": "sandbox",
+    "Session": "session",
+    "SessionInfo": "inventory",
+    "StreamGap": "updates",
+    "Turn": "turn",
+    "UnknownUpdate": "updates",
+    "Update": "updates",
+    "text_of": "updates",
+}
+
+__all__ = [
+    "Agents",
+    "BlockingSandboxAgent",
+    "BlockingSession",
+    "FileEntry",
+    "Files",
+    "HistoryEvent",
+    "PermissionRequest",
+    "QuestionRequest",
+    "SandboxAgent",
+    "Session",
+    "SessionInfo",
+    "StreamGap",
+    "Turn",
+    "UnknownUpdate",
+    "Update",
+    "text_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

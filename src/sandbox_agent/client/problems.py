@@ -1,0 +1,74 @@
+"""Problem documents and JSON-RPC errors of the server, as the exceptions that they were there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+
+from sandbox_agent.errors import ConnectionLost, RequestFailed, SandboxAgentError
+
+_URN = "urn:sandbox-agent:error:"
+_DESCRIBING = frozenset({"type", "title", "status", "detail", "retryable", "instance"})
+
+
+def from_response(response: httpx.Response) -> SandboxAgentError:
+    """The error that a response of 4xx or 5xx stands for. Its body must have been read."""
+    try:
+        body = msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        body = None
+    if not isinstance(body, dict):
+        return SandboxAgentError(f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}")
+    detail = str(body.get("detail") or body.get("title") or f"HTTP {response.status_code}")
+    data = {name: value for name, value in body.items() if name not in _DESCRIBING}
+    return _of_kind(str(body.get("type", "")), detail, data) or SandboxAgentError(detail, **data)
+
+
+def from_rpc(code: int, message: str, data: Any) -> SandboxAgentError:
+    """The error that a JSON-RPC error stands for; RequestFailed if it is not one of the server's own."""
+    members = dict(data) if isinstance(data, dict) else {}
+    kind = str(members.pop("type", ""))
+    members.pop("retryable", None)
+    known = _of_kind(kind, message, members)
+    if known is not None:
+        return known
+    return RequestFailed(message, remote_code=code, error={"code": code, "message": message, "data": data})
+
+
+def from_transport(error: httpx.HTTPError, url: str) -> ConnectionLost:
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return ConnectionLost(f"no server answers at {url}")
+    return ConnectionLost(f"the connection to {url} broke: {error or type(error).__name__}")
+
+
+def to_rpc(error: SandboxAgentError) -> dict[str, Any]:
+    """The same as the body of a JSON-RPC error, as the server would write it."""
+    data = {**error.data, "type": _URN + error.kind, "retryable": error.retryable}
+    return {"code": error.code, "message": error.detail, "data": data}
+
+
+def _of_kind(urn: str, detail: str, data: dict[str, Any]) -> SandboxAgentError | None:
+    kind = urn.removeprefix(_URN)
+    if kind == urn:
+        return None
+    found = _classes().get(kind)
+    if found is None:
+        return None
+    error = found.__new__(found)
+    SandboxAgentError.__init__(error, detail)
+    error.data = data
+    if isinstance(error, RequestFailed):
+        error.remote_code = found.code
+    return error
+
+
+def _classes() -> dict[str, type[SandboxAgentError]]:
+    known: dict[str, type[SandboxAgentError]] = {}
+    pending = [SandboxAgentError]
+    while pending:
+        found = pending.pop()
+        known[found.__new__(found).kind] = found
+        pending += found.__subclasses__()
+    return known

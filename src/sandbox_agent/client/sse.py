@@ -1,0 +1,35 @@
+"""Server-sent events out of bytes, without IO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    id: int | None
+    data: bytes
+
+
+class EventParser:
+    """Feed it what arrives; it gives the events that are complete. Comments and half events give nothing."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        return [event for event in map(_read_block, blocks) if event is not None]
+
+
+def _read_block(block: bytes) -> ServerEvent | None:
+    event_id: int | None = None
+    data: list[bytes] = []
+    for line in block.split(b"\n"):
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ").removesuffix(b"\r")
+        if name == b"data":
+            data.append(value)
+        elif name == b"id" and value.isdigit():
+            event_id = int(value)
+    return ServerEvent(event_id, b"\n".join(data)) if data else None

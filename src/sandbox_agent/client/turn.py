@@ -1,0 +1,131 @@
+"""One prompt and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from typing import Any
+
+from acp import schema
+
+from sandbox_agent.client.connection import AgentConnection
+from sandbox_agent.client.inbox import Inbox, TurnBox
+from sandbox_agent.client.updates import Envelope, Update, read_update, text_of
+from sandbox_agent.core.frames import META
+from sandbox_agent.errors import SessionEnded
+
+_CANCEL_AGAIN = 1.0
+_CANCEL_FOR = 30.0
+
+
+class Turn:
+    """Iterate over it for the updates; it starts then. Leaving the iteration early cancels the turn.
+
+    `await turn` runs it to its end instead. After either, `stop_reason` and `answer` are there."""
+
+    def __init__(self, connection: AgentConnection, inbox: Inbox, prompt: list[dict[str, Any]]) -> None:
+        self.turn_id = f"turn-{uuid.uuid4().hex}"
+        self.answer: schema.PromptResponse | None = None
+        self._connection = connection
+        self._inbox = inbox
+        self._params = {
+            "sessionId": inbox.session_id,
+            "prompt": prompt,
+            "_meta": {META: {"turnId": self.turn_id}},
+        }
+        self._is_started = False
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why it ended, as ACP says it; None while it runs."""
+        return self.answer.stop_reason if self.answer is not None else None
+
+    async def __aiter__(self) -> AsyncIterator[Update]:
+        run = self._run()
+        try:
+            async for envelope in run:
+                yield read_update(envelope)
+        finally:
+            await run.aclose()
+
+    async def envelopes(self) -> AsyncIterator[Envelope]:
+        """The same updates as the raw JSON-RPC messages."""
+        run = self._run()
+        try:
+            async for envelope in run:
+                yield envelope
+        finally:
+            await run.aclose()
+
+    def __await__(self) -> Generator[Any, None, schema.PromptResponse]:
+        return self._finish().__await__()
+
+    async def text(self) -> str:
+        """Run it to its end; gives what the agent said."""
+        return "".join([text_of(update) async for update in self])
+
+    async def _finish(self) -> schema.PromptResponse:
+        async for _ in self._run():
+            pass
+        return self.answer or schema.PromptResponse(stop_reason="end_turn")
+
+    async def _run(self) -> AsyncGenerator[Envelope, None]:
+        if self._is_started:
+            raise RuntimeError("a turn can be run once; call prompt() again for another")
+        self._is_started = True
+        if self._inbox.ended is not None:
+            raise SessionEnded(f"session {self._inbox.session_id!r} has ended: {self._inbox.ended.get('message')}")
+        box = TurnBox(self.turn_id)
+        asking = asyncio.create_task(self._ask(box, self._inbox.begin(box)))
+        asking.add_done_callback(lambda _: self._inbox.finish(box))
+        asking.add_done_callback(_retrieve)
+        try:
+            while (envelope := await box.mailbox.take()) is not None:
+                yield envelope
+            self.answer = schema.PromptResponse.model_validate(await asking)
+        finally:
+            box.mailbox.abandon()
+            if not box.is_sent:
+                asking.cancel()
+            elif not asking.done():
+                self._connection.spawn(cancel_until_done(self._connection, self._inbox, asking))
+
+    async def _ask(self, box: TurnBox, before: TurnBox | None) -> dict[str, Any]:
+        if before is not None:
+            await before.answered.wait()
+        box.is_sent = True
+        return await self._connection.call("session/prompt", self._params)
+
+
+async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: asyncio.Task[dict[str, Any]]) -> None:
+    """A cancel may overtake the prompt that it is meant for, so it is said again until the turn has ended."""
+    closing = asyncio.create_task(connection.closing.wait())
+    try:
+        async with asyncio.timeout(_CANCEL_FOR):
+            while not asking.done():
+                await connection.notify("session/cancel", {"sessionId": inbox.session_id})
+                await asyncio.wait({asking, closing}, timeout=_CANCEL_AGAIN, return_when=asyncio.FIRST_COMPLETED)
+                if closing.done():
+                    return
+    except TimeoutError:
+        pass
+    finally:
+        closing.cancel()
+        asking.cancel()
+
+
+def _retrieve(asking: asyncio.Task[dict[str, Any]]) -> None:
+    """Whoever iterates raises it; if nobody does any more, that is no reason to complain."""
+    if not asking.cancelled():
+        asking.exception()
+
+
+def prompt_blocks(content: str | list[Any]) -> list[dict[str, Any]]:
+    """A prompt as ACP content blocks: text, or blocks as `acp.schema` objects or plain dicts."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [
+        block if isinstance(block, dict) else block.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for block in content
+    ]

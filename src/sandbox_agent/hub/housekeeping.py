@@ -1,0 +1,46 @@
+"""What the hub looks after by itself: a store in trouble, connections that nobody uses any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from sandbox_agent.core import frames
+from sandbox_agent.hub import endings
+from sandbox_agent.hub.hub import Hub
+
+_log = logging.getLogger(__name__)
+_STORE_EVERY = 0.5
+_IDLE_EVERY = 30.0
+
+
+async def watch_store(hub: Hub) -> None:
+    """Tell every client when history stops being written, and when it is written again. Runs until cancelled."""
+    state = hub.store.health().state
+    while True:
+        await asyncio.sleep(_STORE_EVERY)
+        health = hub.store.health()
+        if health.state == state:
+            continue
+        state = health.state
+        said = "history is written again" if state == "ok" else f"history is not being written: {health.problem}"
+        params = {"code": f"store_{state}", "message": said, "details": health}
+        line = frames.notification(endings.ERROR, params)
+        for connection in hub.connections.values():
+            connection.deliver_own(None, line)
+
+
+async def close_idle(hub: Hub, patience: float) -> None:
+    """Close connections that have been neither read nor used for `patience` seconds. Runs until cancelled.
+
+    Their clients have left without a word; sessions and history stay, as after any other close."""
+    while True:
+        await asyncio.sleep(min(_IDLE_EVERY, patience / 2))
+        now = time.monotonic()
+        for connection in list(hub.connections.values()):
+            if connection.is_used:
+                connection.last_used = now
+            elif now - connection.last_used > patience:
+                _log.info("idle connection closed connection=%s", connection.id)
+                await hub.close_connection(connection.id)

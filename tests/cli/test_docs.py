@@ -1,0 +1,74 @@
+"""The documents are true: examples run, the reference is what the commands say, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox_agent.cli.exits import MEANINGS
+from sandbox_agent.cli.reference import render
+from support.command import Shell, serving
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+pytestmark = pytest.mark.timeout(180)  # an example may start several servers, one after the other
+EXAMPLES = [
+    pytest.param(page, language, body, id=f"{page.stem}-{number}-{language}")
+    for page in sorted(DOCS.glob("*.md"))
+    if page.stem in {"quickstart", "python-sdk", "sessions", "permissions", "troubleshooting"}
+    for number, (language, body) in enumerate(re.findall(r"```(python|bash)\n(.*?)```", page.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize(("page", "language", "body"), EXAMPLES)
+def test_example(page: Path, language: str, body: str, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    if "SANDBOX_AGENT_ENDPOINT" in body:
+        with serving(tmp_path / "served") as served:
+            _run(served, language, body, tmp_path)
+    else:
+        _run(shell, language, body, tmp_path)
+
+
+def _run(shell: Shell, language: str, body: str, cwd: Path) -> None:
+    body = body.replace("daemon start", "daemon start --port 0")  # the default port may be in use
+    program = [sys.executable, "-W", "error", "-c", body] if language == "python" else ["bash", "-eu", "-c", body]
+    done = subprocess.run(program, env=shell.env, cwd=cwd, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
+    assert done.stdout or "print" not in body
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 15
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    assert (DOCS / "cli.md").read_text() == render(), "run: python -m sandbox_agent.cli.reference > docs/cli.md"
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = (DOCS / "cli.md").read_text()
+    assert all(f"| {code} | " in page for code in MEANINGS)
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
+            broken.append(link)
+    assert broken == []

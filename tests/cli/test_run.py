@@ -1,0 +1,108 @@
+"""`sandbox-agent run` without a terminal: text, JSON, exit codes, errors with a next step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.command import Shell, serving
+
+pytestmark = pytest.mark.timeout(180)  # several processes, one after the other
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with serving(tmp_path_factory.mktemp("run")) as shell:
+        yield shell
+
+
+def test_without_a_server_one_runs_for_the_command_alone(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shown = shell.text("run", "--agent", "mock", "hello there")
+    assert "hello there" in shown
+    assert shown.endswith("stopped: end_turn\n")
+
+
+def test_an_earlier_session_goes_on_with_resume(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    first = shell.lines("run", "--agent", "mock", "one", "--json")
+    shown = shell.text("run", "--agent", "mock", "--resume", first[0]["sessionId"], "recall")
+    assert "1. one" in shown
+
+
+def test_json_is_one_object_a_line_from_session_to_stop(shell: Shell) -> None:
+    lines = shell.lines("run", "--agent", "mock", "hello", "--json", "--cwd", "/tmp")
+    assert lines[0]["type"] == "session"
+    assert lines[0]["cwd"] == "/tmp"
+    assert {line["type"] for line in lines[1:-1]} == {"update"}
+    said = [line["update"]["content"]["text"] for line in lines[1:-1] if "content" in line["update"]]
+    assert "".join(said) == "hello"
+    assert lines[-1] == {"type": "stop", "sessionId": lines[0]["sessionId"], "stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize(("approve", "status"), [("allow", "completed"), ("reject", "failed")])
+def test_approve_decides_without_asking(shell: Shell, approve: str, status: str) -> None:
+    assert f"Run ls  {status}" in shell.text("run", "--agent", "mock", "tool ls", "--approve", approve)
+
+
+def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said(shell: Shell) -> None:
+    shown = shell.text("run", "--agent", "mock", "tool ls")
+    assert "rejected (nobody to ask here; see --approve)" in shown
+
+
+def test_the_prompt_may_come_from_stdin(shell: Shell) -> None:
+    assert "from a pipe" in shell.text("run", "--agent", "mock", "-", given="from a pipe")
+
+
+def test_a_diff_and_a_plan_are_shown_without_a_terminal(shell: Shell) -> None:
+    shown = shell.text("run", "--agent", "mock", "plan; edit /tmp/x.txt", "--approve", "allow")
+    assert "  ☑ " in shown
+    assert "  -hello\n  +hello, world\n" in shown
+    assert "\x1b" not in shown
+
+
+def test_model_and_mode_are_set(shell: Shell) -> None:
+    lines = shell.lines("run", "--agent", "mock", "--model", "mock-large", "--mode", "code", "hello", "--json")
+    assert lines[-1]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("run", "--agent", "nobody", "x"), 5, "sandbox-agent agents list"),
+        (("run", "x"), 2, "--agent is missing"),
+        (("run", "--agent", "mock", "fail -32050"), 1, "error: The prompt asked for a failure"),
+        (("run", "--agent", "mock", "crash 3"), 1, "error: "),
+        (("--endpoint", "http://127.0.0.1:9", "run", "--agent", "mock", "x"), 3, "sandbox-agent daemon start"),
+        (("nonsense",), 2, "No such command"),
+    ],
+)
+def test_what_goes_wrong_has_its_exit_code_and_a_next_step(
+    shell: Shell, args: tuple[str, ...], code: int, said: str
+) -> None:
+    done = shell.run(*args)
+    assert (done.returncode, said in done.stderr.decode()) == (code, True), done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_an_error_is_json_too_when_json_was_asked_for(shell: Shell) -> None:
+    done = shell.run("run", "--agent", "nobody", "x", "--json")
+    assert done.returncode == 5
+    assert json.loads(done.stdout)["error"] == "unknown_agent"
+
+
+def test_a_wrong_token_has_its_own_exit_code(tmp_path: Path) -> None:
+    with serving(tmp_path, "--token", "right") as shell:
+        assert shell.run("run", "--agent", "mock", "x", "--token", "wrong").returncode == 4
+        assert "x" in shell.text("--token", "right", "run", "--agent", "mock", "x")
+
+
+def test_two_runs_at_once_share_a_data_directory(tmp_path: Path) -> None:
+    with serving(tmp_path):  # holds the data directory, but not at the address that commands look at
+        done = Shell(tmp_path).run("run", "--agent", "mock", "hello")
+    assert done.returncode == 0, done.stderr.decode()
+    assert "history is not kept" in done.stderr.decode()
+    assert "hello" in done.stdout.decode()

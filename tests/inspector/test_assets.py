@@ -1,0 +1,86 @@
+"""What is served at /ui/, without a browser."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.browser import ROOT, find_tool, missing
+from support.server import Server
+
+BUILT = ROOT / "src" / "sandbox_agent" / "http" / "ui_assets"
+LIMIT = 400_000
+
+
+async def _get(server: Server, path: str, method: str = "GET", **headers: str) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        return await http.request(method, f"{server.url}{path}", headers=headers)
+
+
+async def test_the_page_and_its_files_are_served_with_a_strict_policy(server: Server) -> None:
+    page = await _get(server, "/ui/")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["cache-control"] == "no-cache"
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["x-content-type-options"].startswith("nosniff")
+    script = next(file for file in BUILT.glob("assets/*.js"))
+    assert f"./assets/{script.name}" in page.text
+    served = await _get(server, f"/ui/assets/{script.name}")
+    assert served.content == script.read_bytes()
+    assert served.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert "immutable" in served.headers["cache-control"]
+
+
+async def test_nothing_but_the_built_files_exists_below_ui(server: Server) -> None:
+    for path in ("/ui/nope.js", "/ui/assets/", "/ui/..%2f..%2fui.py", "/ui/%2e%2e/ui.py", "/ui/assets/../../ui.py"):
+        assert (await _get(server, path)).status_code == 404, path
+    assert (await _get(server, "/ui/", "POST")).status_code == 405
+
+
+async def test_the_address_without_slash_leads_to_the_one_with_it_under_any_base_path(server: Server) -> None:
+    answer = await _get(server, "/ui")
+    assert answer.status_code == 308
+    assert answer.headers["location"] == "ui/"
+
+
+async def test_head_and_not_modified_have_no_body(server: Server) -> None:
+    page = await _get(server, "/ui/")
+    head = await _get(server, "/ui/", "HEAD")
+    assert head.status_code == 200
+    assert head.content == b""
+    again = await _get(server, "/ui/", **{"If-None-Match": page.headers["etag"]})
+    assert again.status_code == 304
+    assert again.content == b""
+
+
+def test_the_whole_inspector_stays_below_its_size_limit() -> None:
+    size = sum(len(gzip.compress(file.read_bytes())) for file in BUILT.rglob("*") if file.is_file())
+    assert 0 < size < LIMIT
+
+
+@pytest.mark.timeout(300)
+def test_the_committed_files_are_what_the_sources_build(tmp_path: Path) -> None:
+    npx = find_tool("npx")
+    folder = ROOT / "inspector"
+    if not (folder / "node_modules").is_dir():
+        missing("run npm ci in inspector/")
+    out = tmp_path / "built"
+    words = [npx, "vite", "build", "--outDir", str(out), "--emptyOutDir", "--logLevel", "warn"]
+    subprocess.run(words, cwd=folder, check=True, timeout=240, env={**os.environ, "CI": "1"})
+    assert _tree(out) == _tree(BUILT), "run npm run build in inspector/ and commit the result"
+    shutil.rmtree(out)
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}

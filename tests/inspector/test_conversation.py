@@ -1,0 +1,163 @@
+"""The inspector end to end: a real server, the built-in agent, a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.browser import Browser, Inspector
+from support.server import Server, running_server
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+
+
+async def test_a_message_is_sent_and_its_answer_streams_in(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("Hello **world**")
+    await browser.until("document.querySelector('.entry.agent strong')?.innerText === 'world'")
+    await inspector.until_status("Ready")
+    assert await inspector.answers() == ["Hello world"]
+    await inspector.say("slow 40")
+    await browser.until_text("tick 2")
+    assert "tick 40" not in (await inspector.answers())[-1]
+    await browser.until_text("tick 40")
+    await browser.screenshot("conversation")
+
+
+async def test_a_permission_is_asked_and_answered(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("edit notes.txt")
+    await inspector.until_status("Asking")
+    await browser.until_text("hello, world", within=".ask.open .diff")
+    await browser.screenshot("permission")
+    await browser.click(".ask.open .choices button")
+    await browser.until_text("Allow once · by you", within=".ask")
+    await browser.until_text("Edited /tmp/notes.txt.")
+    await inspector.say("tool ls")
+    await browser.click(".ask.open .choices button:nth-child(3)")
+    await browser.until_text("The permission was rejected.")
+    await inspector.until_status("Ready")
+
+
+async def test_a_question_and_a_form_are_answered(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("question multi")
+    await browser.click(".ask.open input[value=green]")
+    await browser.screenshot("question")
+    await browser.click(".ask.open button[type=submit]")
+    await browser.until_text('"answers":[["green"]]')
+    await inspector.say("elicit")
+    await browser.until("document.querySelector('.ask.open input[name=name]')")
+    await browser.fill(".ask.open input[name=name]", "Ada")
+    await browser.click(".ask.open button[type=submit]")
+    await browser.until_text('"name":"Ada"')
+
+
+async def test_a_turn_is_cancelled(inspector: Inspector) -> None:
+    await inspector.start_session()
+    await inspector.say("hang")
+    await inspector.until_status("Working")
+    await inspector.browser.click("#cancel")
+    await inspector.until_status("Ready")
+    await inspector.browser.until_text("Cancelled", within=".conversation")
+
+
+async def test_a_failure_says_why(inspector: Inspector) -> None:
+    await inspector.start_session()
+    await inspector.say("crash 3")
+    await inspector.browser.until_text("The turn failed", within=".conversation")
+    await inspector.browser.until_text("3", within=".note.error")
+    await inspector.ready()
+    await inspector.say("hello again")
+    await inspector.browser.until_text("hello again", within=".entry.agent")
+
+
+async def test_a_reload_keeps_the_history_and_the_open_question(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("first words")
+    await browser.until_text("first words", within=".entry.agent")
+    await inspector.say("tool ls")
+    await inspector.until_status("Asking")
+    await browser.run("reload")
+    await inspector.ready()
+    assert await inspector.answers() == ["first words"]
+    await inspector.until_status("Asking")
+    await browser.until("document.querySelector('.ask.open .choices button:enabled')")
+    await browser.click(".ask.open .choices button")
+    await browser.until_text("The tool ran.")
+    await inspector.until_status("Ready")
+
+
+async def test_the_protocol_view_shows_envelopes_both_ways(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("plan")
+    await inspector.until_status("Ready")
+    await inspector.show("protocol")
+    await browser.until("document.querySelectorAll('.envelope').length > 5")
+    directions = await browser.eval("[...document.querySelectorAll('.envelope .direction')].map(n => n.innerText)")
+    assert {"→ client", "← agent"} <= set(directions)
+    await browser.fill(".protocol input[type=search]", "session/prompt")
+    await browser.until("document.querySelectorAll('.envelope').length === 1")
+    await browser.click(".envelope")
+    await browser.until_text('"method": "session/prompt"', within=".envelope-detail")
+    await browser.screenshot("protocol")
+
+
+async def test_a_server_that_restarts_is_taken_up_again(tmp_path: Path, browser: Browser) -> None:
+    home = tmp_path / "home"
+    async with running_server(home) as first:
+        inspector, port = Inspector(browser, first.url), first.port
+        await inspector.open()
+        await inspector.start_session()
+        await inspector.say("before")
+        await inspector.until_status("Ready")
+        first.kill()
+        await first.process.wait()
+        await inspector.until_status("Reconnecting")
+    async with running_server(home, port=port):
+        await inspector.until_status("Ready")
+        await inspector.say("recall")
+        await browser.until_text("before", within=".entry.agent ol")
+
+
+async def test_twenty_thousand_updates_leave_the_page_usable(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("chunks 20000 60")
+    await browser.fill("#prompt", "typed while it streams")
+    await inspector.until_status("Ready")
+    assert await browser.eval("document.querySelector('#prompt').value") == "typed while it streams"
+    await browser.until("document.querySelector('.conversation').innerText.includes('20000 ')")
+    await inspector.show("protocol")
+    await browser.until("document.querySelectorAll('.envelope').length > 10")
+    count = await browser.eval("Number(document.querySelector('.count').innerText.match(/\\d+/)[0])")
+    assert count > 20_000
+    assert await browser.eval("document.querySelectorAll('.envelope').length") < 200
+
+
+async def test_sessions_are_found_renamed_and_terminated(server: Server, inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("one")
+    await inspector.until_status("Ready")
+    await browser.click(".menu summary")
+    await browser.click(".menu-items button:nth-child(1)")
+    await browser.fill("dialog input[name=title]", "A better name")
+    await browser.click("dialog button[type=submit]")
+    await browser.until_text("A better name", within=".session-list")
+    await inspector.start_session()
+    await browser.fill("input[aria-label='Search sessions']", "better")
+    await browser.until("document.querySelectorAll('.session-list li').length === 1")
+    await browser.click(".session-list a")
+    await browser.until_text("one", within=".entry.agent")
+    await browser.click(".menu summary")
+    await browser.click(".menu-items button.danger")
+    await browser.click("dialog footer button.danger")
+    await inspector.until_status("Ended")
+    await browser.until("document.querySelector('#prompt').disabled")
