@@ -38,7 +38,7 @@ async def test_two_sessions_run_at_once_and_do_not_mix(
         assert (await running)["result"]["stopReason"] == "cancelled"
         assert "slow" not in text_of(events, second)
         assert mark not in text_of(events, first)
-        record_property("fact:memory, all sessions of this run", f"{world.memory() >> 20} MB")
+        record_property("fact:memory, several sessions", f"{world.memory() >> 20} MB")
 
 
 @pytest.mark.feature("two clients on one session")

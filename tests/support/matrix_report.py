@@ -13,6 +13,24 @@ PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 BEGIN = "<!-- begin: written by make test-agents REGENERATE=1 -->"
 END = "<!-- end: written by make test-agents REGENERATE=1 -->"
 
+FACTS = ("version", "starts in", "memory, one session", "memory, several sessions")
+FEATURES = (
+    "handshake",
+    "streamed text",
+    "permission allowed",
+    "permission rejected",
+    "cancel in a slow turn",
+    "cancel with a permission open",
+    "two sessions at once",
+    "two clients on one session",
+    "load, also after a restart",
+    "resume, also after a restart",
+    "set mode, either spelling",
+    "set model, either spelling",
+    "killed and resumed",
+    "a stop in a turn leaves nothing",
+)
+
 
 class MatrixReport:
     """A pytest plugin for the process that runs the session; workers send it their reports."""
@@ -39,7 +57,8 @@ class MatrixReport:
                 self._facts[name.removeprefix("fact:"), agent] = str(value)
 
     def pytest_sessionfinish(self) -> None:
-        if not self._write or self._has_failed or not self._cells:
+        every = {(feature, agent) for feature in FEATURES for agent in REAL_AGENTS}
+        if not self._write or self._has_failed or every != set(self._cells):
             return
         page = PAGE.read_text("utf-8")
         head, _, rest = page.partition(BEGIN)
@@ -48,9 +67,6 @@ class MatrixReport:
 
     def _table(self) -> str:
         lines = ["| | " + " | ".join(REAL_AGENTS) + " |", "|---" * (len(REAL_AGENTS) + 1) + "|"]
-        for known in (self._facts, self._cells):
-            lines += [
-                f"| {row} | " + " | ".join(known.get((row, agent), "?") for agent in REAL_AGENTS) + " |"
-                for row in dict.fromkeys(name for name, _ in known)
-            ]
+        for rows, known in ((FACTS, self._facts), (FEATURES, self._cells)):
+            lines += [f"| {row} | " + " | ".join(known[row, agent] for agent in REAL_AGENTS) + " |" for row in rows]
         return "\n".join(lines) + "\n"
