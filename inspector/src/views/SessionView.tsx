@@ -39,7 +39,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
           Reading the history
         </p>
       )}
-      <div className={`panes ${tab}`}>
+      <div className={`panes tab-${tab}`}>
         {(tab === "conversation" || tab === "both") && (
           <div className="talk">
             <ConversationView timeline={timeline} version={version} isReady={isReady} />
