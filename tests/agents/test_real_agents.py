@@ -17,7 +17,7 @@ CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("agent", REAL_AGENTS)
+@pytest.mark.parametrize("agent", [pytest.param(agent, marks=pytest.mark.xdist_group(agent)) for agent in REAL_AGENTS])
 async def test_a_real_agent_is_installed_answers_and_runs_a_tool(agent: str, tmp_path: Path) -> None:
     catalog = Catalog({}, data_dir=Path(os.environ["SANDBOX_AGENT_REAL_AGENTS"]), env=os.environ)
     await catalog.install(AgentId(agent))

@@ -35,4 +35,4 @@ def test_the_host_can_serve_files_and_terminals() -> None:
 
 
 def test_only_a_prompt_has_no_time_limit() -> None:
-    assert {"session/prompt"} == UNLIMITED
+    assert {"session/prompt", "_sandboxagent/agent/install"} == UNLIMITED

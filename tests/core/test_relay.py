@@ -393,8 +393,21 @@ def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_say
     wire.open(SESSION, ALICE, is_live=False)
     wire.relay.routes[SESSION].is_muted = True
     call = wire.own("session/load", SESSION)
-    wire.agent(update("old"), answer(call), update("commands"))
-    assert wire.events["alice"] == wire.history[SESSION] == [update("commands")]
+    news = update("commands", kind="available_commands_update")
+    wire.agent(update("old"), answer(call), update("old, replayed late"), news)
+    assert wire.events["alice"] == wire.history[SESSION] == [news]
+    wire.apply(wire.relay.woken(SESSION))
+    wire.agent(update("new"))
+    assert wire.history[SESSION][1:] == [update("new")]
+
+
+def test_what_follows_the_answer_to_a_resume_is_told_whatever_it_is() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.routes[SESSION].is_muted = True
+    call = wire.own("session/resume", SESSION)
+    wire.agent(update("old"), answer(call), update("new"))
+    assert wire.events["alice"] == [update("new")]
 
 
 def test_a_new_session_with_the_name_of_a_dormant_one_leaves_no_prompt_unanswered() -> None:

@@ -73,7 +73,7 @@ async def test_the_same_session_goes_on_after_a_crash_and_keeps_its_context(clie
         assert not replayed
 
 
-@pytest.mark.parametrize("flags", ["--no-resume", "--no-load"])
+@pytest.mark.parametrize("flags", ["--no-resume", "--no-load", "--no-resume --late-replay"])
 async def test_either_load_or_resume_is_enough_to_come_back_and_the_replay_is_muted(tmp_path: Path, flags: str) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=mock_agents(m=flags)) as server,
@@ -106,6 +106,28 @@ async def test_sessions_of_an_agent_that_cannot_come_back_end_and_say_so(tmp_pat
         answer = await client.prompt(session, "hello?")
         assert answer["error"]["code"] == -32002
         assert "ended" in answer["error"]["message"]
+        assert (await client.prompt(await client.new_session(), "hi"))["result"]["stopReason"] == "end_turn"
+
+
+async def test_a_session_that_the_agent_fails_to_load_can_be_read_and_says_why_it_cannot_go_on(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--no-token", config=mock_agents(m="--fail-load")) as server,
+        connected(server.url, "m") as client,
+    ):
+        session = await client.new_session()
+        await client.prompt(session, "remember this")
+        await client.prompt(session, "crash")
+        answer = await client.prompt(session, "hello?")
+        assert answer["error"]["code"] == -32002
+        assert "could not load" in answer["error"]["message"]
+        assert "sessions cannot be loaded (--fail-load)" in answer["error"]["message"]
+        assert answer["error"]["data"]["agentError"]["code"] == -32603
+        async with client.stream() as events:
+            params = {"sessionId": session, "cwd": "/tmp", "mcpServers": []}
+            loaded = await client.call("session/load", params)
+            ours = loaded["_meta"]["sandboxagent.dev"]
+            assert (ours["readOnly"], "--fail-load" in ours["reason"]) == (True, True)
+            await events.wait_until(lambda e: "remember this" in e.text())
         assert (await client.prompt(await client.new_session(), "hi"))["result"]["stopReason"] == "end_turn"
 
 

@@ -15,7 +15,9 @@ async def current(client: RpcClient, session: str) -> tuple[str, str]:
     return ours["mode"], ours["model"]
 
 
-@pytest.mark.parametrize("flags", ["", "--no-set-model --no-set-mode", "--legacy-models"])
+@pytest.mark.parametrize(
+    "flags", ["", "--no-set-model --no-set-mode", "--legacy-models", "--dead-models", "--own-model-ids"]
+)
 async def test_model_and_mode_can_be_set_in_either_spelling(tmp_path: Path, flags: str) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=mock_agents(m=flags)) as server,
@@ -30,6 +32,17 @@ async def test_model_and_mode_can_be_set_in_either_spelling(tmp_path: Path, flag
             params = {"sessionId": session, "configId": config, "value": value}
             await client.call("session/set_config_option", params)
         assert await current(client, session) == ("ask", "mock-small")
+
+
+async def test_an_agent_with_two_lists_of_models_takes_values_of_either(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--no-token", config=mock_agents(m="--own-model-ids")) as server,
+        connected(server.url, "m") as client,
+    ):
+        session = await client.new_session()
+        for value in ("mock-large[fast]", "mock-small", "mock-small[fast]", "mock-large"):
+            await client.call("session/set_model", {"sessionId": session, "modelId": value})
+        assert (await current(client, session))[1] == "mock-large"
 
 
 async def test_a_value_that_the_agent_refuses_is_its_own_error(client: RpcClient) -> None:

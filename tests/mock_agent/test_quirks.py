@@ -157,3 +157,58 @@ async def test_cancel_with_a_permission_open(tmp_path: Path, flags: list[str]) -
             agent.send({"id": asked["id"], **ALLOW})
         assert (await agent.answer_to(running))["result"] == {"stopReason": "cancelled"}
         assert agent.updates("tool_call_update") == []
+
+
+async def test_dead_models_are_shown_and_cannot_be_set(tmp_path: Path) -> None:
+    async with run_agent("--dead-models", state=tmp_path) as agent:
+        answer = await agent.call("session/new", {"cwd": "/tmp", "mcpServers": []})
+        assert {"models", "configOptions"} < set(answer)
+        params = {"sessionId": answer["sessionId"], "modelId": "mock-large"}
+        assert (await agent.refused("session/set_model", params))["code"] == -32601
+
+
+async def test_own_model_ids_differ_from_the_options_values(tmp_path: Path) -> None:
+    async with run_agent("--own-model-ids", state=tmp_path) as agent:
+        answer = await agent.call("session/new", {"cwd": "/tmp", "mcpServers": []})
+        assert answer["models"]["currentModelId"] == "mock-small[fast]"
+        params = {"sessionId": answer["sessionId"], "modelId": "mock-large"}
+        assert (await agent.refused("session/set_model", params))["code"] == -32602
+        await agent.call("session/set_model", {**params, "modelId": "mock-large[fast]"})
+
+
+async def test_fail_load_claims_what_it_cannot_do(tmp_path: Path) -> None:
+    async with run_agent("--fail-load", state=tmp_path) as agent:
+        assert (await initialize(agent))["agentCapabilities"]["loadSession"] is True
+        params = {"sessionId": await agent.new_session(), "cwd": "/tmp", "mcpServers": []}
+        for verb in ("load", "resume"):
+            assert (await agent.refused(f"session/{verb}", params))["code"] == -32603
+
+
+async def test_late_replay_comes_after_the_answer(tmp_path: Path) -> None:
+    async with run_agent("--late-replay", state=tmp_path) as agent:
+        session = await agent.new_session()
+        await agent.prompt(session, "hello")
+        agent.heard.clear()
+        await agent.call("session/load", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
+        assert agent.updates("user_message_chunk") == []
+        replayed = await agent.read_until(
+            lambda m: m.get("params", {}).get("update", {}).get("sessionUpdate") == "user_message_chunk"
+        )
+        assert replayed["params"]["update"]["content"]["text"] == "hello"
+
+
+async def test_needs_auth_refuses_sessions_until_the_login(tmp_path: Path) -> None:
+    async with run_agent("--needs-auth", state=tmp_path) as agent:
+        assert [method["id"] for method in (await initialize(agent))["authMethods"]] == ["mock-login"]
+        assert (await agent.refused("session/new", {"cwd": "/tmp", "mcpServers": []}))["code"] == -32000
+        assert (await agent.refused("authenticate", {"methodId": "other"}))["code"] == -32602
+        await agent.call("authenticate", {"methodId": "mock-login"})
+        assert await agent.new_session()
+
+
+async def test_bare_permissions_name_the_call_only(tmp_path: Path) -> None:
+    async with run_agent("--bare-permissions", state=tmp_path) as agent:
+        agent.respond = lambda _: ALLOW
+        await agent.prompt(await agent.new_session(), "tool")
+        [asked] = [message for message in agent.heard if is_permission(message)]
+        assert list(asked["params"]["toolCall"]) == ["toolCallId"]

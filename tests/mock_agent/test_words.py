@@ -258,6 +258,27 @@ async def test_unknown_answer_carries_an_id_that_nobody_used(agent: StdioAgent) 
     assert {"jsonrpc": "2.0", "id": 987654321, "result": {}} in agent.heard
 
 
+async def test_null_answer_carries_no_usable_id(agent: StdioAgent) -> None:
+    await agent.prompt(await agent.new_session(), "null-answer")
+    error = {"code": -32700, "message": "Parse error"}
+    assert {"jsonrpc": "2.0", "id": None, "error": error} in agent.heard
+    assert {"jsonrpc": "2.0", "error": error} in agent.heard
+
+
+async def test_no_session_is_a_notification_of_no_session(agent: StdioAgent) -> None:
+    await agent.prompt(await agent.new_session(), "no-session")
+    [told] = [message for message in agent.heard if message.get("method") == "_auth/status_update"]
+    assert "sessionId" not in told["params"]
+
+
+async def test_client_says_how_the_client_introduced_itself(agent: StdioAgent) -> None:
+    params = {"protocolVersion": 1, "clientInfo": {"name": "t", "version": "1"}, "clientCapabilities": {"fs": {}}}
+    await agent.call("initialize", params)
+    await agent.prompt(await agent.new_session(), "client")
+    said = "".join(chunk["content"]["text"] for chunk in agent.updates("agent_message_chunk"))
+    assert '"clientCapabilities":{"fs":{}}' in said
+
+
 async def test_double_answer_answers_twice(agent: StdioAgent) -> None:
     session = await agent.new_session()
     running = agent.start_prompt(session, "double-answer")

@@ -27,6 +27,8 @@ class Seen:
     dialect: str
     turn: Turn
     reply: Reply
+    request: str = ""
+    """Path and body as they came: the model's name and the whole conversation are in it."""
     aborted: bool = False
     finished: bool = False
 
@@ -116,14 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json({"totalTokens": 10})
         elif found := dialect_of(path):
             dialect, streams = found
-            self._converse(dialect, body, streams=streams or bool(body.get("stream")))
+            self._converse(path, dialect, body, streams=streams or bool(body.get("stream")))
         else:
             self._send_json({"error": {"message": f"nothing at {path}"}}, 404)
 
-    def _converse(self, dialect: Dialect, body: Body, *, streams: bool) -> None:
+    def _converse(self, path: str, dialect: Dialect, body: Body, *, streams: bool) -> None:
         turn = dialect.read(body)
         reply = decide(turn)
-        seen = Seen(dialect.name, turn, reply)
+        seen = Seen(dialect.name, turn, reply, f"{path} {json.dumps(body)}")
         self.server.llm.note(seen)
         try:
             if isinstance(reply, Failure):

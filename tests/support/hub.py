@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,32 +11,18 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.core.ids import AgentId
-from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.agents import Catalog, CustomAgent
 from sandbox_agent.http.problems import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store
-
-
-class OneAgent:
-    """Knows the built-in agent only."""
-
-    def __init__(self, state: Path) -> None:
-        self._state = state
-
-    def ids(self) -> list[AgentId]:
-        return [AgentId("mock")]
-
-    async def ensure(self, agent: AgentId) -> LaunchSpec:
-        command = (sys.executable, "-m", "sandbox_agent.mock_agent")
-        return LaunchSpec(agent=agent, command=command, env={"SANDBOX_AGENT_MOCK_STATE": str(self._state)})
 
 
 @asynccontextmanager
 async def hub_here(home: Path) -> AsyncIterator[Hub]:
     store = open_store("memory", home)
     await store.open()
-    hub = Hub(store, OneAgent(home / "mock-state"), environ={"PATH": os.environ["PATH"], "HOME": str(home)})
+    catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
+    hub = Hub(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)})
     try:
         yield hub
     finally:

@@ -273,7 +273,8 @@ class Gemini:
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]
         if results:
             return Turn(flatten(results[-1].get("response")), tools, is_tool_result=True)
-        return Turn("\n".join(part.get("text", "") for part in parts), tools, wanted_shape=shape)
+        spoken = [part["text"] for part in parts if part.get("text")]  # a turn cut short leaves its words before ours
+        return Turn(spoken[-1] if spoken else "", tools, wanted_shape=shape)
 
     def stream(self, reply: Words | ToolCall, body: Body) -> Iterator[Event]:
         if isinstance(reply, ToolCall):

@@ -66,7 +66,7 @@ def _opencode(home: Path, base: str) -> dict[str, str]:
         "npm": "@ai-sdk/openai-compatible",
         "name": "Loopback",
         "options": {"baseURL": f"{base}/v1", "apiKey": "loopback"},
-        "models": {"fake-model": model},
+        "models": {"fake-model": model, "other-model": model},
     }
     config = {
         "autoupdate": False,
@@ -101,8 +101,9 @@ def _gemini(home: Path, base: str) -> dict[str, str]:
 
 
 def _pi(home: Path, base: str) -> dict[str, str]:
-    model = {"id": "fake-model", "contextWindow": 100_000, "maxTokens": 4096}
-    provider = {"baseUrl": f"{base}/v1", "api": "openai-completions", "apiKey": "loopback", "models": [model]}
+    sizes = {"contextWindow": 100_000, "maxTokens": 4096, "reasoning": True}
+    models = [{"id": name, **sizes} for name in ("fake-model", "other-model")]
+    provider = {"baseUrl": f"{base}/v1", "api": "openai-completions", "apiKey": "loopback", "models": models}
     settings = {
         "defaultProvider": "loopback",
         "defaultModel": "fake-model",

@@ -67,16 +67,19 @@ class Events:
 
 
 class RpcClient:
-    def __init__(self, http: httpx.AsyncClient, connection_id: str, initialized: Message) -> None:
+    def __init__(
+        self, http: httpx.AsyncClient, connection_id: str, initialized: Message, *, deadline: float = DEADLINE
+    ) -> None:
         self.http = http
         self.id = connection_id
         self.initialized = initialized
+        self._deadline = deadline
         self._ids = count(1)
 
     async def post(self, message: Any, **headers: str) -> httpx.Response:
         content = message if isinstance(message, bytes) else msgspec.json.encode(message)
         every = {CONNECTION: self.id, **JSON, **headers}
-        return await self.http.post("/v1/rpc", content=content, headers=every, timeout=DEADLINE)
+        return await self.http.post("/v1/rpc", content=content, headers=every, timeout=self._deadline)
 
     async def request(self, method: str, params: Any = None, *, id: Any = None) -> Message:  # noqa: A002
         """The whole JSON-RPC answer."""
@@ -177,17 +180,26 @@ def prompt_params(session: str, text: str, **meta: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connected(
-    url: str, agent: str = "mock", *, capabilities: dict[str, Any] | None = None, token: str | None = None
+    url: str,
+    agent: str = "mock",
+    *,
+    capabilities: dict[str, Any] | None = None,
+    token: str | None = None,
+    deadline: float = DEADLINE,
 ) -> AsyncIterator[RpcClient]:
     """A client whose connection is open. Leaving the block drops the sockets, not the connection."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, limits=limits, headers=headers, trust_env=False) as http:
-        yield await open_client(http, agent, capabilities=capabilities)
+        yield await open_client(http, agent, capabilities=capabilities, deadline=deadline)
 
 
 async def open_client(
-    http: httpx.AsyncClient, agent: str = "mock", *, capabilities: dict[str, Any] | None = None
+    http: httpx.AsyncClient,
+    agent: str = "mock",
+    *,
+    capabilities: dict[str, Any] | None = None,
+    deadline: float = DEADLINE,
 ) -> RpcClient:
     params = {
         "protocolVersion": 1,
@@ -195,9 +207,9 @@ async def open_client(
         "_meta": {"sandboxagent.dev": {"agent": agent}},
     }
     message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    response = await http.post("/v1/rpc", json=message, timeout=DEADLINE)
+    response = await http.post("/v1/rpc", json=message, timeout=deadline)
     assert response.status_code == 200, response.text
-    return RpcClient(http, response.headers[CONNECTION], response.json()["result"])
+    return RpcClient(http, response.headers[CONNECTION], response.json()["result"], deadline=deadline)
 
 
 def is_permission(message: Message) -> bool:

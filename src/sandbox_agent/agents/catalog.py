@@ -219,7 +219,9 @@ class Catalog:
         if receipt.private_node:
             env["PATH"] = f"{home}/runtime/bin{os.pathsep}{self._env.get('PATH', os.defpath)}"
         command = tuple(expand(part, home, receipt.layout) for part in receipt.command)
-        return LaunchSpec(agent=agent, command=command, env=env)
+        entry = self._manifest.agents.get(agent)
+        login = tuple(expand(part, home, receipt.layout) for part in entry.login) if entry else ()
+        return LaunchSpec(agent=agent, command=command, env=env, login=login)
 
     def _on_path(self, entry: AgentEntry) -> LaunchSpec | None:
         """Launch commands that the user put on PATH, under the names that an install would have given them."""
@@ -233,7 +235,10 @@ class Catalog:
 
         command = tuple(_COMMAND.sub(find, part) for part in entry.command if part != "{python}")
         env = {name: _COMMAND.sub(find, value) for name, value in entry.env.items()}
-        return None if missing or not command else LaunchSpec(agent=AgentId(entry.id), command=command, env=env)
+        if missing or not command:
+            return None
+        login = tuple(_COMMAND.sub(find, part) for part in entry.login)
+        return LaunchSpec(agent=AgentId(entry.id), command=command, env=env, login=login)
 
     def _installed(self, agent: str) -> tuple[Path, Receipt] | None:
         """Our own install, if it is of the version that the config may pin."""

@@ -42,7 +42,7 @@ def replace_generated(page: str, manifest: Manifest) -> str:
 def _bullets(entry: AgentEntry) -> Iterator[str]:
     for line in _lines(entry):
         label, colon, value = line.partition(": ")
-        code = label in {"install", "by hand", "starts"}
+        code = label in {"install", "by hand", "starts", "log in"}
         yield f"- {label}: `{value}`" if colon and code else f"- {line}"
 
 
@@ -60,6 +60,8 @@ def _lines(entry: AgentEntry) -> Iterator[str]:
         yield f"needs: {_needs(entry)}"
     if entry.command:
         yield "starts: " + " ".join(part.removeprefix("{bin}/") for part in entry.command if part != "{python}")
+    if entry.login:
+        yield "log in: " + " ".join(part.removeprefix("{bin}/") for part in entry.login)
     if entry.env_passthrough:
         yield f"environment: {', '.join(entry.env_passthrough)}"
     if entry.registry:

@@ -62,7 +62,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One agent. `command`, `env` and `verify` are templates over {bin}, {root} and {python}."""
+    """One agent. `command`, `env`, `login` and `verify` are templates over {bin}, {root} and {python}."""
 
     id: str
     name: str
@@ -81,6 +81,7 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     verify: tuple[str, ...] = ()
     verify_env: dict[str, str] = {}
     env_passthrough: tuple[str, ...] = ()
+    login: tuple[str, ...] = ()
     platforms: tuple[str, ...] = PLATFORMS
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
             return "needs `builtin`, or `package`, `runtime` and `command`"
         if unknown := set(self.platforms) - set(PLATFORMS):
             return f"unknown platforms {sorted(unknown)}"
-        templates = (*self.command, *self.verify, *self.env.values())
+        templates = (*self.command, *self.verify, *self.login, *self.env.values())
         used = {found for template in templates for found in _PLACEHOLDER.findall(template)}
         if used - _PLACEHOLDERS:
             return f"unknown placeholders {sorted(used - _PLACEHOLDERS)}"

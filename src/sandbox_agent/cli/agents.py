@@ -133,7 +133,10 @@ async def _install(target: Target, agent: str, options: dict[str, Any]) -> Facts
     with install_progress(agent, is_shown=not target.is_json) as advance:
         if target.endpoint is not None:
             async with target.open() as sandbox:
-                return {"agent": agent, **await sandbox.agents.install(agent, **options)}
+                from sandbox_agent.agents import Progress as Step  # noqa: PLC0415
+
+                told = await sandbox.agents.install(agent, progress=lambda step: advance(Step(**step)), **options)
+                return {"agent": agent, **told}
         progress: Callable[[Progress], None] = advance
         return _facts(await _catalog().install(agent, progress=progress, **options))  # type: ignore[arg-type]
 

@@ -61,16 +61,23 @@ class Api:
         self,
         path: str,
         *,
+        verb: str = "GET",
         query: dict[str, Any] | None = None,
+        body: Any = None,
         headers: dict[str, str] | None = None,
         timeout: float | None = 60.0,
     ) -> AsyncIterator[httpx.Response]:
-        """A GET whose body is read piece by piece; `timeout` bounds each piece."""
+        """A response whose body is read piece by piece; `timeout` bounds each piece."""
         limits = httpx.Timeout(timeout, connect=10.0, pool=None)
         url = str(self.http.base_url).rstrip("/")
+        given = dict(headers or {})
+        content = None
+        if body is not None:
+            content = msgspec.json.encode(body)
+            given.setdefault("Content-Type", "application/json")
         try:
             async with self.http.stream(
-                "GET", path, params=plain_query(query), headers=headers, timeout=limits
+                verb, path, params=plain_query(query), content=content, headers=given, timeout=limits
             ) as response:
                 if response.status_code >= 400:
                     await response.aread()

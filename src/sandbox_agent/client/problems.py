@@ -21,7 +21,12 @@ def from_response(response: httpx.Response) -> SandboxAgentError:
         body = None
     if not isinstance(body, dict):
         return SandboxAgentError(f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}")
-    detail = str(body.get("detail") or body.get("title") or f"HTTP {response.status_code}")
+    return from_problem(body)
+
+
+def from_problem(body: dict[str, Any]) -> SandboxAgentError:
+    """The error that a problem document stands for."""
+    detail = str(body.get("detail") or body.get("title") or f"HTTP {body.get('status')}")
     data = {name: value for name, value in body.items() if name not in _DESCRIBING}
     return _of_kind(str(body.get("type", "")), detail, data) or SandboxAgentError(detail, **data)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 class ServerEvent:
     id: int | None
     data: bytes
+    kind: str = "message"
 
 
 class EventParser:
@@ -24,6 +25,7 @@ class EventParser:
 
 def _read_block(block: bytes) -> ServerEvent | None:
     event_id: int | None = None
+    kind = "message"
     data: list[bytes] = []
     for line in block.split(b"\n"):
         name, _, value = line.partition(b":")
@@ -32,4 +34,6 @@ def _read_block(block: bytes) -> ServerEvent | None:
             data.append(value)
         elif name == b"id" and value.isdigit():
             event_id = int(value)
-    return ServerEvent(event_id, b"\n".join(data)) if data else None
+        elif name == b"event":
+            kind = value.decode()
+    return ServerEvent(event_id, b"\n".join(data), kind) if data else None

@@ -17,3 +17,5 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     env_passthrough: tuple[str, ...] = ()
     cwd: Path | None = None
+    login: tuple[str, ...] = ()
+    """The command by which a person logs the agent in, where it has one."""

@@ -59,8 +59,8 @@ HOST_METHODS: dict[str, tuple[str, ...]] = {
 CLAIMED: dict[str, tuple[str, ...]] = {ELICITATION: ("elicitation",), **HOST_METHODS}
 """Requests from the agent that only a client with this capability can answer. Others any client can."""
 
-UNLIMITED = frozenset({"session/prompt"})
-"""Calls without a wall-clock limit: a turn takes as long as it takes."""
+UNLIMITED = frozenset({"session/prompt", "_sandboxagent/agent/install"})
+"""Calls without a wall-clock limit: a turn or an install takes as long as it takes."""
 
 
 def client_call(method: str, *, has_session: bool) -> ClientCall:

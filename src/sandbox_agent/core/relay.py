@@ -38,6 +38,10 @@ from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy, SessionEnded
 
 CREATING = frozenset({"session/new", "session/fork"})
+REPLAYED = frozenset(
+    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
+)
+"""What a replay consists of."""
 WAKING = frozenset({"session/load", "session/resume"})
 OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update"})
 _EARLY_LIMIT = 10_000
@@ -170,12 +174,13 @@ class Relay:
 
     def woken(self, session: SessionId) -> list[Effect]:
         route = self.routes[session]
-        route.is_live, route.is_waking, route.is_muted = True, False, False
+        route.is_live, route.is_waking = True, False
+        route.is_muted = route.is_settling = False
         return self._next_turn(route)
 
     def wake_failed(self, session: SessionId, error: SandboxAgentError) -> list[Effect]:
         route = self.routes[session]
-        route.is_waking = route.is_muted = False
+        route.is_waking = route.is_muted = route.is_settling = False
         refusals: list[Effect] = [_refuse(call, error) for call in route.queue]
         route.queue.clear()
         return refusals
@@ -197,7 +202,7 @@ class Relay:
             effects += [_refuse(call, error) for call in route.queue]
             route.queue.clear()
             route.turn = None
-            route.is_live = route.is_waking = route.is_muted = False
+            route.is_live = route.is_waking = route.is_muted = route.is_settling = False
         return effects
 
     def from_agent(self, lines: Sequence[bytes | OversizedLine]) -> list[Effect]:
@@ -257,13 +262,20 @@ class Relay:
             return self.asks.withdraw(key, self.routes)
         if frame.session is None:
             return [Broadcast(raw)]
-        return self._hold(frame.session, raw)
+        route = self.routes.get(frame.session)
+        return self._muted(route, frame, raw) if route is not None else self._hold(frame.session, raw)
+
+    def _muted(self, route: Route, frame: Frame, raw: bytes) -> list[Effect]:
+        update = frame.params.update if frame.params is not None else None
+        kind = update.kind if update is not None else None
+        if not route.is_settling or kind in REPLAYED:  # we have it already
+            route.muted_updates += 1
+            return []
+        effects: list[Effect] = [Publish(route.session, [raw], route.connections)]
+        return [*effects, Observed(route.session, kind, raw)] if kind in OBSERVED and kind is not None else effects
 
     def _hold(self, session: SessionId, raw: bytes) -> list[Effect]:
         """An update of a session without a route: it may come before the answer that names the session."""
-        route = self.routes.get(session)
-        if route is not None:
-            return []  # muted: we have it already
         if not self._creating:
             return [Noted(f"agent sent an update for unknown session {session!r}")]
         held = self._early.setdefault(session, [])
@@ -280,8 +292,9 @@ class Relay:
         if call.method in CREATING:
             return self._created(call, frame, raw)
         if call.is_own:
-            if call.method in WAKING and call.session in self.routes:
-                self.routes[call.session].is_muted = False  # the replay is over: what follows in this batch is news
+            route = self.routes.get(call.session) if call.session is not None else None
+            if call.method in WAKING and route is not None and route.is_muted:
+                route.is_muted = route.is_settling = call.method == "session/load"
             return [Resolve(call.id, raw)]
         answer = frames.with_id(raw, call.key, was=frame.key)
         effects: list[Effect] = []

@@ -64,6 +64,10 @@ class Route:
     is_waking: bool = False
     is_muted: bool = False
     """The agent is replaying what we have already: neither recorded nor delivered."""
+    is_settling: bool = False
+    """Still muted after the answer to a load, for agents that replay only then. What no replay consists of passes."""
+    muted_updates: int = 0
+    """How many have been dropped."""
     policy: PermissionPolicy = ASK
     tool_kinds: dict[str, str] = field(default_factory=dict)
     """The kind of each tool call of the turn: some agents name only the call when they ask for permission."""

@@ -55,13 +55,30 @@ def choose(setup: Setup, category: Category, value: str) -> tuple[str, dict[str,
 
 
 def translate(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str, dict[str, Any]] | None:
-    """The same wish in the spelling that this session's agent knows; None to pass the request on as it is."""
+    """The same wish in the spelling that this session's agent knows; None to pass the request on as it is.
+
+    An agent may have both spellings with values of their own: then the value decides."""
     for category, (member, _, _, plain, field) in _PLAIN.items():
         option = _option(setup, category)
-        if method == plain and member not in setup and option is not None:
-            return "session/set_config_option", {"configId": option.get("id"), "value": params.get(field)}
+        if method == plain and option is not None:
+            value = params.get(field)
+            if member not in setup or (value in _values(option) and value not in _plain_values(setup, category)):
+                return "session/set_config_option", {"configId": option.get("id"), "value": value}
         is_plain_only = option is None and member in setup and params.get("configId") in [category, member]
         if method == "session/set_config_option" and is_plain_only:
+            return plain, {field: params.get("value")}
+    return None
+
+
+def other_spelling(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str, dict[str, Any]] | None:
+    """The same wish once more, for an agent that offers both spellings and turns out to know only the other."""
+    for category, (member, _, _, plain, field) in _PLAIN.items():
+        option = _option(setup, category)
+        if option is None or member not in setup:
+            continue
+        if method == plain:
+            return "session/set_config_option", {"configId": option.get("id"), "value": params.get(field)}
+        if method == "session/set_config_option" and params.get("configId") == option.get("id"):
             return plain, {field: params.get("value")}
     return None
 
@@ -91,7 +108,8 @@ def _with_current(setup: Setup, category: Category, member: str, chosen: str, va
     changed = dict(setup)
     if member in setup:
         changed[member] = {**_dict(setup[member]), chosen: value}
-    if (option := _option(setup, category)) is not None:
+    option = _option(setup, category)
+    if option is not None and value in (_values(option) or [value]):  # else the two spellings have values of their own
         changed["configOptions"] = [
             {**other, "currentValue": value} if other is option else other for other in setup["configOptions"]
         ]
@@ -114,6 +132,15 @@ def _flat_options(option: dict[str, Any]) -> list[dict[str, Any]]:
         elif isinstance(entry, dict):
             flat.append(entry)
     return flat
+
+
+def _values(option: dict[str, Any]) -> list[Any]:
+    return [entry.get("value") for entry in _flat_options(option)]
+
+
+def _plain_values(setup: Setup, category: Category) -> list[Any]:
+    member = {name: value for name, value in setup.items() if name != "configOptions"}
+    return [choice["id"] for choice in choices(member, category)]
 
 
 def _choice(entry: dict[str, Any], key: str) -> dict[str, Any]:

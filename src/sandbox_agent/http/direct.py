@@ -7,7 +7,7 @@ body is handed to the `Repeat` once it has come whole. Whatever is out of the or
 one that knows errors, limits, slow clients and `Expect`. What a browser sends (a cookie, an origin) is never
 remembered.
 
-This leans on the inside of uvicorn's protocol class: see docs/adr/0009-direct-http.md for why, and on what.
+This leans on the inside of uvicorn's protocol class: see docs/adr/0005-direct-http.md for why, and on what.
 """
 
 from __future__ import annotations

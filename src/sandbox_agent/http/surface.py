@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
 from sandbox_agent.http import openapi
-from sandbox_agent.http.api import agents, browser, documents, files, health, metrics, sessions
+from sandbox_agent.http.api import agents, browser, documents, files, health, install, metrics, sessions
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.auth import SIGN_IN, Credentials
 from sandbox_agent.http.doors import acp, operations, peer, rpc
@@ -47,6 +47,7 @@ def build_app(parts: Parts) -> App:
 def build_routes(parts: Parts) -> Sequence[Route | Door]:
     hub, fs = parts.hub, files.FilesApi(parts.hub, parts.files)
     agent, session = agents.AgentsApi(hub, parts.catalog, parts.redactor), sessions.SessionsApi(hub)
+    installing = install.InstallApi(hub, parts.redactor)
     user = browser.BrowserApi(parts.credentials)
     peers = peer.PeerDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
     docs = documents.DocumentsApi(lambda: openapi.build_document(table))
@@ -61,7 +62,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
         Route("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET),
         Route("GET", "/v1/agents", agent.list, agents.LIST_AGENTS),
         Route("GET", "/v1/agents/{agent}", agent.show, agents.SHOW_AGENT),
-        Route("POST", "/v1/agents/{agent}/install", agent.install, agents.INSTALL_AGENT),
+        Route("POST", "/v1/agents/{agent}/install", installing.install, install.INSTALL_AGENT),
         Route("GET", "/v1/agents/{agent}/logs", agent.logs, agents.READ_LOGS),
         Route("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
         Route("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),

@@ -20,6 +20,7 @@ from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.route import Client
 from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
+from sandbox_agent.hub.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.delivery import Delivery, Watcher
 from sandbox_agent.hub.request import RemoteError, Request
@@ -94,6 +95,7 @@ class Agent:
         self._store = store
         self._on_exit = on_exit
         self._find_spec = find_spec
+        self._spec: LaunchSpec | None = None
         self._environ = environ
         self._options = options
         self._starting: asyncio.Task[None] | None = None
@@ -175,8 +177,11 @@ class Agent:
             del self._own_calls[call]
         answer = frames.decode(line)
         if "error" in answer:
-            raise RemoteError(answer["error"] if isinstance(answer["error"], dict) else {})
+            raise RemoteError(self._explained(answer["error"] if isinstance(answer["error"], dict) else {}))
         return answer.get("result")
+
+    def _explained(self, error: dict[str, Any]) -> dict[str, Any]:
+        return with_advice(error, self._spec, self.handshake) if error.get("code") == AUTH_REQUIRED else error
 
     async def stop(self) -> None:
         """End the process within three times the grace. Whoever waits is told that the server is going down."""
@@ -193,7 +198,7 @@ class Agent:
         if self._is_stopping:
             raise ShuttingDown("the server is shutting down")
         await self._wait_out_backoff()
-        spec: LaunchSpec = await self._find_spec(self.id)
+        spec = self._spec = await self._find_spec(self.id)
         self.lifecycle.apply(Change.START)
         self.initialized = None
         env = agent_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)

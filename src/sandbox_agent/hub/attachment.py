@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ from sandbox_agent.core import frames, setup
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.core.replay import Replayer
+from sandbox_agent.core.route import Route
 from sandbox_agent.errors import InvalidParams, SandboxAgentError, SessionEnded, ShuttingDown, UnknownSession
 from sandbox_agent.hub.agent import Agent, Initialized
+from sandbox_agent.hub.authentication import AUTH_REQUIRED
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.creation import kept_policy
 from sandbox_agent.hub.request import RemoteError, Request
@@ -20,6 +23,8 @@ from sandbox_agent.store.base import Entry, SessionRecord, Store
 
 _WAKE_TIMEOUT = 120.0
 _REPLAY_CHUNK = 4096
+_REPLAY_QUIET, _REPLAY_TIMEOUT = 0.15, 10.0
+"""A replay is over when the agent has been silent about the session for so long; the bound on that wait."""
 
 Convert = Callable[[Entry], list[bytes]]
 
@@ -109,15 +114,27 @@ class Attachment:
         agent.apply(agent.relay.woken(key.session))
 
     async def _take_up(self, agent: Agent, initialized: Initialized, record: SessionRecord) -> Any:
-        """Resume, or load where the agent cannot resume or fails to."""
+        """Resume, or load where the agent cannot resume or fails to. Raises SessionEnded with the agent's reason."""
         params = {"sessionId": record.session_id, "cwd": record.cwd or "/", "mcpServers": record.mcp_servers}
         verbs = [verb for verb in ("resume", "load") if initialized.can(verb)]
         for verb in verbs:
             try:
-                return await agent.request(f"session/{verb}", params, session=record.session_id, timeout=_WAKE_TIMEOUT)
-            except RemoteError:
-                if verb == verbs[-1]:
+                result = await agent.request(
+                    f"session/{verb}", params, session=record.session_id, timeout=_WAKE_TIMEOUT
+                )
+            except RemoteError as error:
+                if error.body.get("code") == AUTH_REQUIRED:
                     raise
+                if verb == verbs[-1]:
+                    raise SessionEnded(
+                        f"agent {agent.id!r} could not {verb} session {record.session_id!r}: {error.words}",
+                        sessionId=record.session_id,
+                        agentError=error.body,
+                    ) from None
+            else:
+                if verb == "load":
+                    await _replay_over(agent.relay.open_route(record.session_id, is_live=False))
+                return result
         return {}
 
     def _wake_done(self, key: SessionKey, task: asyncio.Task[None]) -> None:
@@ -208,6 +225,16 @@ class Attachment:
         agent = self._agent(key.agent)
         if not connection.is_closed:
             agent.apply(agent.relay.attach(connection.client, key.session))
+
+
+async def _replay_over(route: Route) -> None:
+    """Return when the replay has ended: some agents answer `session/load` first and replay then."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_REPLAY_TIMEOUT):
+            seen = -1
+            while seen != route.muted_updates:
+                seen = route.muted_updates
+                await asyncio.sleep(_REPLAY_QUIET)
 
 
 def _deliver(connection: Connection, session: SessionId, lines: list[bytes]) -> None:

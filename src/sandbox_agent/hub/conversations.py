@@ -10,12 +10,12 @@ import msgspec
 from sandbox_agent.core import frames, setup
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionKey
-from sandbox_agent.errors import InvalidParams, SandboxAgentError, SessionEnded
+from sandbox_agent.errors import AgentUnsupported, InvalidParams, SandboxAgentError, SessionEnded
 from sandbox_agent.hub import creation, endings
 from sandbox_agent.hub.agent import Agent
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.items import Items
-from sandbox_agent.hub.request import Request
+from sandbox_agent.hub.request import RemoteError, Request
 from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import SessionRecord
 
@@ -111,7 +111,7 @@ class Conversations:
     async def create(self, request: Request) -> None:
         wishes = creation.read_wishes(request)
         agent_id = AgentId(wishes.agent or request.connection.agent)
-        await self._hub.catalog.ensure(agent_id)
+        await self._hub.installs.ensure(agent_id)
         agent = self._hub.agent(agent_id)
         await agent.ready()
         if wishes.requested_session_id is not None:
@@ -158,17 +158,30 @@ class Conversations:
         await self._attachment.live(record.key)
         agent = self._hub.agent(record.agent)
         params = request.params()
-        method, changed = setup.translate(request.method, params, record.setup) or (request.method, params)
-        result = await agent.request(
+        wish = setup.translate(request.method, params, record.setup) or (request.method, params)
+        try:
+            result = await self._set(agent, record, wish, request)
+        except RemoteError as error:
+            other = setup.other_spelling(*wish, record.setup)
+            if other is None or error.body.get("code") != AgentUnsupported.code:
+                raise
+            wish = other
+            result = await self._set(agent, record, wish, request)
+        record.setup = setup.after_set(record.setup, *wish, result)
+        self._hub.sessions.save(record)
+        request.answer(result if result is not None else {}, record.session_id)
+
+    async def _set(
+        self, agent: Agent, record: SessionRecord, wish: tuple[str, dict[str, Any]], request: Request
+    ) -> Any:
+        method, params = wish
+        return await agent.request(
             method,
-            {**changed, "sessionId": record.session_id},
+            {**params, "sessionId": record.session_id},
             session=record.session_id,
             on_behalf=request.behalf,
             timeout=None,
         )
-        record.setup = setup.after_set(record.setup, method, changed, result)
-        self._hub.sessions.save(record)
-        request.answer(result if result is not None else {}, record.session_id)
 
     async def finish(self, request: Request) -> None:
         """session/close and session/delete, done here where the agent has no such method."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,6 @@ from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
-from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.errors import (
     AgentExited,
@@ -31,12 +30,14 @@ from sandbox_agent.errors import (
 from sandbox_agent.files import FileService
 from sandbox_agent.hub import endings
 from sandbox_agent.hub.agent import Agent, AgentOptions
+from sandbox_agent.hub.agent_extensions import AgentExtensions
 from sandbox_agent.hub.attachment import Attachment
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.conversations import Conversations
 from sandbox_agent.hub.extensions import Extensions
 from sandbox_agent.hub.file_extensions import FileExtensions
 from sandbox_agent.hub.host import Host
+from sandbox_agent.hub.installs import AgentCatalog, Installs
 from sandbox_agent.hub.items import Items
 from sandbox_agent.hub.listing import list_sessions
 from sandbox_agent.hub.request import Request
@@ -46,11 +47,6 @@ from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)
-
-
-class AgentCatalog(Protocol):
-    def ids(self) -> list[AgentId]: ...
-    async def ensure(self, agent: AgentId) -> LaunchSpec: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Hub:
         files: FileService | None = None,
     ) -> None:
         self.store = store
-        self.catalog = catalog
+        self.installs = Installs(catalog)
         self.sessions = Sessions(store)
         self.agents: dict[AgentId, Agent] = {}
         self.connections: dict[ConnectionId, Connection] = {}
@@ -89,7 +85,8 @@ class Hub:
         self._items = Items(store)
         self._item_listeners: set[ConnectionId] = set()
         self._conversations = Conversations(self, self._attachment, self._turns, self._items, environ)
-        self._extensions = Extensions(self, FileExtensions(files, self.sessions).methods)
+        agents = AgentExtensions(catalog, self.installs, self.agents)
+        self._extensions = Extensions(self, {**FileExtensions(files, self.sessions).methods, **agents.methods})
         self._tasks: set[asyncio.Task[None]] = set()
         self.closing = asyncio.Event()
         self._calls: dict[ClientCall, Callable[[Request], None]] = {
@@ -116,7 +113,7 @@ class Hub:
                 connections=self.connections,
                 watcher=self,
                 on_exit=self._agent_exited,
-                find_spec=self.catalog.ensure,
+                find_spec=self.installs.ensure,
                 environ=self._environ,
                 ask_ids=self._ask_ids,
                 options=self._options.agent,
@@ -133,11 +130,11 @@ class Hub:
     ) -> tuple[Connection, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
-        Raises UnknownAgent, AgentNotInstalled, AgentStartFailed."""
+        Raises UnknownAgent, AgentNotInstalled, InstallError, AgentStartFailed."""
         self._refuse_when_closing()
         if len(self.connections) >= self._options.connections:
             raise TooMany(f"{len(self.connections)} connections are open already")
-        await self.catalog.ensure(agent_id)
+        await self.installs.ensure(agent_id)  # however long that takes: no limit holds for it
         await self.agent(agent_id).ready()
         connection_id = connection_id or new_connection_id()
         capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
@@ -232,7 +229,7 @@ class Hub:
         await asyncio.sleep(0)  # every agent has answered its waiters now; the answers come before the end
         for connection in self.connections.values():
             connection.close("server is shutting down", ShuttingDown("the server is shutting down"))
-        await asyncio.gather(*stopping, self._host.close())
+        await asyncio.gather(*stopping, self.installs.close(), self._host.close())
 
     def observed(self, key: SessionKey, kind: str, line: bytes) -> None:
         self.sessions.observe(key, kind, line)

@@ -23,6 +23,13 @@ class RemoteError(SandboxAgentError):
         super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
         self.body = body
 
+    @property
+    def words(self) -> str:
+        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
+        data = self.body.get("data")
+        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
+        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
+
 
 class Request(msgspec.Struct, frozen=True):
     connection: Connection

@@ -12,7 +12,7 @@ import msgspec
 
 from sandbox_agent.mock_agent import params
 from sandbox_agent.mock_agent.client import Client
-from sandbox_agent.mock_agent.conversations import Conversations
+from sandbox_agent.mock_agent.conversations import LOGIN, Conversations
 from sandbox_agent.mock_agent.params import parse_params
 from sandbox_agent.mock_agent.quirks import Quirks
 from sandbox_agent.mock_agent.state import StateFolder
@@ -40,6 +40,7 @@ _LACKED = {
     "no_resume": "session/resume",
     "no_list": "session/list",
     "no_set_model": "session/set_model",
+    "dead_models": "session/set_model",
     "no_set_mode": "session/set_mode",
     "legacy_models": "session/set_config_option",
 }
@@ -63,7 +64,7 @@ class Agent:
         talks = self._conversations
         self._methods: dict[str, Method] = {
             "initialize": (params.Initialize, self._initialize),
-            "authenticate": (params.Authenticate, lambda *_: {}),
+            "authenticate": (params.Authenticate, talks.authenticate),
             "logout": (params.Nothing, lambda *_: {}),
             "session/new": (params.NewSession, talks.create),
             "session/load": (params.StoredSession, talks.load),
@@ -79,7 +80,7 @@ class Agent:
         }
         for quirk, method in _LACKED.items():
             if getattr(quirks, quirk):
-                del self._methods[method]
+                self._methods.pop(method, None)
 
     def take_line(self, line: bytes | None) -> None:
         """One line from the client; None stands for one that was too long."""
@@ -160,7 +161,8 @@ class Agent:
             else:
                 self._conversations.cancel(request.session_id)
 
-    def _initialize(self, params: params.Initialize, request: Request) -> Any:
+    def _initialize(self, asked: params.Initialize, request: Request) -> Any:
+        self._client.introduced = {"clientInfo": asked.client_info, "clientCapabilities": asked.client_capabilities}
         if self._quirks.fail_initialize:
             raise RpcError(INTERNAL_ERROR, "initialize was refused (--fail-initialize)")
         if self._quirks.slow_initialize is None:
@@ -179,5 +181,5 @@ class Agent:
                 "sessionCapabilities": {name: {} for name in optional if f"session/{name}" in self._methods},
                 "auth": {"logout": {}},
             },
-            "authMethods": [],
+            "authMethods": [LOGIN] if self._quirks.needs_auth else [],
         }

@@ -26,6 +26,7 @@ RequestId = int | str
 class Client:
     def __init__(self, stdout: Stdout, *, has_uuid_ids: bool) -> None:
         self.stdout = stdout
+        self.introduced: dict[str, Any] = {}
         counter = itertools.count()
         self._next_id: Callable[[], RequestId] = (lambda: str(uuid.uuid4())) if has_uuid_ids else counter.__next__
         self._waiting: dict[bytes, asyncio.Future[Any]] = {}

@@ -16,13 +16,22 @@ from sandbox_agent.mock_agent.quirks import Quirks
 from sandbox_agent.mock_agent.session import CONFIG, Session
 from sandbox_agent.mock_agent.state import StateFolder
 from sandbox_agent.mock_agent.turn import Misuse, Turn, TurnCancelled
-from sandbox_agent.mock_agent.wire import INVALID_REQUEST, RESOURCE_NOT_FOUND, Refusal, RpcError
+from sandbox_agent.mock_agent.wire import (
+    AUTH_REQUIRED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    RESOURCE_NOT_FOUND,
+    Refusal,
+    RpcError,
+)
 from sandbox_agent.mock_agent.words import WORDS, Command, parse_prompt
 from sandbox_agent.mock_agent.words.talking import echo
 
 if TYPE_CHECKING:
     from sandbox_agent.mock_agent.agent import Request
 
+LOGIN = {"id": "mock-login", "name": "Log in", "description": "Always works"}
+OWN_SUFFIX = "[fast]"
 _REPLAY_BATCH = 200
 
 
@@ -36,14 +45,38 @@ class Conversations:
         self._open: dict[str, Session] = {}
         self._turns: dict[str, tuple[Turn, asyncio.Task[None]]] = {}
         self._counter = itertools.count(1)
+        self._is_logged_in = False
+        self._replays: set[asyncio.Future[None]] = set()
+
+    def authenticate(self, asked: params.Authenticate, request: Request) -> Any:
+        if self._quirks.needs_auth and asked.method_id != LOGIN["id"]:
+            raise invalid("methodId", f"unknown auth method {asked.method_id!r}; known: {LOGIN['id']}")
+        self._is_logged_in = True
+        return {}
 
     def create(self, asked: params.NewSession, request: Request) -> Any:
+        if self._quirks.needs_auth and not self._is_logged_in:
+            raise RpcError(AUTH_REQUIRED, "Authentication required")
         session = Session(session_id=self._new_id(), cwd=asked.cwd)
         session.touch()
         return self._introduce(session, request)
 
     async def load(self, asked: params.StoredSession, request: Request) -> Any:
+        self._refuse_to_load()
         session = self._find(asked.session_id)
+        if not self._quirks.late_replay:
+            await self._replay(session)
+            return self.resume(asked, request)
+        answer = self.resume(asked, request)
+        request.after_answer = [*request.after_answer, lambda: self._replay_later(session)]
+        return answer
+
+    def _replay_later(self, session: Session) -> None:
+        task = asyncio.ensure_future(self._replay(session))
+        self._replays.add(task)
+        task.add_done_callback(self._replays.discard)
+
+    async def _replay(self, session: Session) -> None:
         for number, turn in enumerate(list(session.turns), session.turn_count - len(session.turns) + 1):
             block = {"type": "text", "text": turn.prompt}
             said = {"sessionUpdate": "user_message_chunk", "content": block, "messageId": f"user-{number}"}
@@ -53,9 +86,9 @@ class Conversations:
                 if index % _REPLAY_BATCH == 0:
                     await self._client.stdout.drain()
             await self._client.stdout.drain()
-        return self.resume(asked, request)
 
     def resume(self, asked: params.StoredSession, request: Request) -> Any:
+        self._refuse_to_load()
         session = self._find(asked.session_id)
         session.cwd = asked.cwd
         answer = self._introduce(session, request)
@@ -116,6 +149,12 @@ class Conversations:
         return {}
 
     def set_model(self, asked: params.SetModel, request: Request) -> Any:
+        if self._quirks.own_model_ids:
+            model = asked.model_id.removesuffix(OWN_SUFFIX)
+            if model == asked.model_id:
+                raise invalid("modelId", f"{asked.model_id!r} does not end with {OWN_SUFFIX}")
+            self._choose(asked.session_id, "model", model, field="modelId")
+            return {}
         self._choose(asked.session_id, "model", asked.model_id, field="modelId")
         return {}
 
@@ -165,9 +204,9 @@ class Conversations:
         answer: dict[str, Any] = {"sessionId": session.session_id}
         if not self._quirks.no_set_mode:
             answer["modes"] = session.describe_modes()
-        if self._quirks.legacy_models:
-            answer["models"] = session.describe_models()
-        else:
+        if self._quirks.legacy_models or self._quirks.dead_models or self._quirks.own_model_ids:
+            answer["models"] = session.describe_models(OWN_SUFFIX if self._quirks.own_model_ids else "")
+        if not self._quirks.legacy_models:
             answer["configOptions"] = session.describe_config()
         return answer
 
@@ -195,6 +234,10 @@ class Conversations:
         if not self._quirks.legacy_models:
             options = {"sessionUpdate": "config_option_update", "configOptions": session.describe_config()}
             self._client.update(session_id, options)
+
+    def _refuse_to_load(self) -> None:
+        if self._quirks.fail_load:
+            raise RpcError(INTERNAL_ERROR, "Internal error", {"details": "sessions cannot be loaded (--fail-load)"})
 
     def _find(self, session_id: str) -> Session:
         """An open or stored session. Raises RpcError."""

@@ -27,6 +27,8 @@ class Nothing(msgspec.Struct, frozen=True):
 
 class Initialize(msgspec.Struct, frozen=True, rename="camel"):
     protocol_version: int
+    client_info: dict[str, Any] | None = None
+    client_capabilities: dict[str, Any] | None = None
 
 
 class Authenticate(msgspec.Struct, frozen=True, rename="camel"):

@@ -36,6 +36,33 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="send `models` and no `configOptions`; `session/set_config_option` answers -32601"),
     ] = False
+    dead_models: Annotated[
+        bool,
+        Meta(description="send `models` beside the config option, although `session/set_model` answers -32601"),
+    ] = False
+    own_model_ids: Annotated[
+        bool,
+        Meta(
+            description="send `models` beside the config option under ids of their own (`mock-small[fast]`, …), "
+            "which are all that `session/set_model` takes"
+        ),
+    ] = False
+    fail_load: Annotated[
+        bool, Meta(description="claim `session/load` and `session/resume`, and answer both with error -32603")
+    ] = False
+    late_replay: Annotated[bool, Meta(description="replay a session only after `session/load` has been answered")] = (
+        False
+    )
+    needs_auth: Annotated[
+        bool,
+        Meta(
+            description="offer the auth method `mock-login`, and answer `session/new` with error -32000 until "
+            "`authenticate` was called with it"
+        ),
+    ] = False
+    bare_permissions: Annotated[
+        bool, Meta(description="name nothing but the `toolCallId` of the tool call in a permission request")
+    ] = False
     fail_initialize: Annotated[bool, Meta(description="answer `initialize` with error -32603")] = False
     exit_at_start: Annotated[
         int | None,

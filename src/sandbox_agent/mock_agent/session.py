@@ -80,9 +80,9 @@ class Session(msgspec.Struct, rename="camel"):
         modes = [{"id": key, "name": name, "description": says} for key, (name, says) in MODES.items()]
         return {"currentModeId": self.config["mode"], "availableModes": modes}
 
-    def describe_models(self) -> dict[str, Any]:
-        models = [{"modelId": key, "name": name, "description": says} for key, (name, says) in MODELS.items()]
-        return {"currentModelId": self.config["model"], "availableModels": models}
+    def describe_models(self, suffix: str = "") -> dict[str, Any]:
+        models = [{"modelId": key + suffix, "name": name, "description": says} for key, (name, says) in MODELS.items()]
+        return {"currentModelId": self.config["model"] + suffix, "availableModels": models}
 
     def describe_config(self) -> list[dict[str, Any]]:
         return [

@@ -1,4 +1,4 @@
-"""`/v1/agents`: which agents there are and in what state, their logs, installing."""
+"""`/v1/agents`: which agents there are and in what state, their logs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from sandbox_agent.agents import AgentListing, Artifact, Catalog
+from sandbox_agent.agents import AgentListing, Catalog
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.errors import (
-    AgentError,
-    AgentNotInstalled,
-    InstallError,
-    InvalidParams,
-    TooLarge,
-    UnknownAgent,
-    UnsupportedMediaType,
-)
+from sandbox_agent.errors import AgentError, InstallError, InvalidParams, UnknownAgent
 from sandbox_agent.http.exchange import Exchange
 from sandbox_agent.http.redaction import Redactor
 from sandbox_agent.http.routes import Operation
@@ -37,12 +29,6 @@ class LogsQuery(msgspec.Struct, rename="camel"):
     tail: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 100
 
 
-class InstallBody(msgspec.Struct, rename="camel"):
-    reinstall: bool = False
-    agent_version: str | None = None
-    agent_process_version: str | None = None
-
-
 class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
     """`source` is where what is installed came from, `verified` whether its digest or registry was checked.
 
@@ -55,15 +41,6 @@ class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
     modes: list[dict[str, Any]] | None = None
     config_options: list[dict[str, Any]] | None = None
     config_error: str | None = None
-
-
-class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """In the spelling of the old API, which clients in use still read."""
-
-    already_installed: bool
-    artifacts: list[Artifact]
-    version: str | None = None
-    source: str
 
 
 class AgentList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -124,17 +101,6 @@ SHOW_AGENT = Operation(
     errors=(InvalidParams, UnknownAgent),
     example=_EXAMPLE,
 )
-INSTALL_AGENT = Operation(
-    name="installAgent",
-    summary="Install an agent; an installed one stays as it is unless `reinstall` is given",
-    tag="agents",
-    description="The body may be left out.",
-    body=InstallBody,
-    returns=Installed,
-    errors=(InvalidParams, UnknownAgent, UnsupportedMediaType, TooLarge, AgentNotInstalled, InstallError, 507),
-    example={"already_installed": True, "artifacts": [], "version": "1.0.0", "source": "builtin"},
-    body_example={"reinstall": False},
-)
 READ_LOGS = Operation(
     name="readAgentLogs",
     summary="The last lines that an agent wrote to stderr",
@@ -161,23 +127,6 @@ class AgentsApi:
     async def show(self, exchange: Exchange) -> AgentInfo:
         wanted = exchange.query(ConfigQuery)
         return await self._info(AgentId(exchange.path("agent")), asks_config=wanted.config)
-
-    async def install(self, exchange: Exchange) -> Installed:
-        agent = AgentId(exchange.path("agent"))
-        has_body = exchange.header(b"content-type") is not None or (exchange.header(b"content-length") or "0") != "0"
-        wanted = await exchange.json(InstallBody) if has_body else InstallBody()
-        result = await self._catalog.install(
-            agent,
-            reinstall=wanted.reinstall,
-            agent_version=wanted.agent_version,
-            agent_process_version=wanted.agent_process_version,
-        )
-        return Installed(
-            already_installed=result.already_installed,
-            artifacts=list(result.artifacts),
-            version=result.version,
-            source=result.source,
-        )
 
     async def logs(self, exchange: Exchange) -> AgentLogs:
         wanted = exchange.query(LogsQuery)

@@ -155,7 +155,8 @@ async def _is_allowed(turn: Turn, call: dict[str, Any]) -> bool:
     """Announce the call and ask; where it is not allowed, the call has failed. Raises TurnCancelled."""
     turn.update({"sessionUpdate": "tool_call", **call})
     try:
-        answer = await turn.ask_permission({"toolCall": call, "options": PERMISSION_OPTIONS})
+        named = {"toolCallId": call["toolCallId"]} if turn.quirks.bare_permissions else call
+        answer = await turn.ask_permission({"toolCall": named, "options": PERMISSION_OPTIONS})
     except Refusal as error:
         _progress(turn, call, status="failed", content=[_text_content(f"no permission: {error.message}")])
         raise

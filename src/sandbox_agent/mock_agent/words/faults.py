@@ -75,6 +75,21 @@ async def unknown_answer(turn: Turn, rest: str) -> None:
     turn.say("after unknown-answer")
 
 
+@word("null-answer", "sends error answers with id null and without an id, then says `after null-answer`")
+async def null_answer(turn: Turn, rest: str) -> None:
+    error = {"code": -32700, "message": "Parse error"}
+    turn.client.stdout.send(encode({"jsonrpc": "2.0", "id": None, "error": error}))
+    turn.client.stdout.send(encode({"jsonrpc": "2.0", "error": error}))
+    turn.say("after null-answer")
+
+
+@word("no-session", "sends the notification `_auth/status_update`, which names no session, then says `done`")
+async def no_session(turn: Turn, rest: str) -> None:
+    params = {"status": "signed-out"}
+    turn.client.stdout.send(encode({"jsonrpc": "2.0", "method": "_auth/status_update", "params": params}))
+    turn.say("done")
+
+
 @word("double-answer", "answers the prompt twice")
 async def double_answer(turn: Turn, rest: str) -> None:
     answer = result_line(turn.request_id, {"stopReason": "end_turn"})

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from sandbox_agent.mock_agent.turn import Misuse, Turn
+from sandbox_agent.mock_agent.wire import encode
 from sandbox_agent.mock_agent.words.asking import run_edit, run_tool
 from sandbox_agent.mock_agent.words.table import WORDS, word
 
@@ -65,6 +66,11 @@ async def env(turn: Turn, rest: str) -> None:
 @word("cwd", "says the session's working directory and the process's")
 async def cwd(turn: Turn, rest: str) -> None:
     turn.say(f"session: {turn.session.cwd}\nprocess: {os.getcwd()}")  # noqa: PTH109 (as the system spells it)
+
+
+@word("client", "says as JSON how the client introduced itself in `initialize`: name and capabilities")
+async def describe_client(turn: Turn, rest: str) -> None:
+    turn.say(encode(turn.client.introduced).decode())
 
 
 @word("demo", "the grand tour, paced for people: text, thought, plan, tool call and edit with permission, usage")
