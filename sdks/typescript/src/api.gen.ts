@@ -106,7 +106,7 @@ export interface paths {
         put?: never;
         /**
          * Install an agent; an installed one stays as it is unless `reinstall` is given
-         * @description The body may be left out.
+         * @description The body may be left out. There is no time limit, and the install goes on when the caller leaves. With `Accept: text/event-stream` the answer is a stream of `progress` events (agent, step, message, fraction, bytes) that ends with one `done` event, which holds this answer, or one `error` event, which holds a problem.
          */
         post: operations["installAgent"];
         delete?: never;
@@ -552,10 +552,11 @@ export interface components {
         };
         /**
          * Installed
-         * @description In the spelling of the old API, which clients in use still read.
+         * @description `already_installed` is the old API's spelling of `alreadyInstalled`, which clients in use still read.
          */
         Installed: {
             already_installed: boolean;
+            alreadyInstalled: boolean;
             artifacts: components["schemas"]["Artifact"][];
             source: string;
             /** @default null */
@@ -1545,6 +1546,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "already_installed": true,
+                     *       "alreadyInstalled": true,
                      *       "artifacts": [],
                      *       "version": "1.0.0",
                      *       "source": "builtin"
