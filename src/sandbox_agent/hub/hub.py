@@ -21,7 +21,6 @@ from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
 from sandbox_agent.errors import (
     AgentExited,
-    Conflict,
     SandboxAgentError,
     ShuttingDown,
     TooMany,
@@ -163,9 +162,7 @@ class Hub:
         connection = self.connections.pop(ConnectionId(connection_id), None)
         if connection is None:
             return
-        connection.close(
-            "connection closed", Conflict("the connection was closed; what it asked for goes on without it")
-        )
+        connection.close("connection closed", UnknownConnection(connection_id))
         self._item_listeners.discard(connection.id)
         for agent in self.agents.values():
             agent.apply(agent.relay.connection_closed(connection.id))
