@@ -18,11 +18,10 @@ test: $(VENV)/.dev packages  ## all tests
 
 packages: sdks/typescript/node_modules/.installed inspector/node_modules/.installed ## what the TypeScript tests need
 
-# npm install, not npm ci: the lock names the native binaries of one platform, and ci would refuse any other.
 %/node_modules/.installed: %/package-lock.json
 	@if command -v npm >/dev/null 2>&1; then \
 		echo "installing npm packages of $* …"; cd $* && \
-		for try in 1 2 3; do npm install --loglevel=error --no-audit --no-fund >/dev/null && touch node_modules/.installed && break; sleep $$try; done; \
+		for try in 1 2 3; do npm ci --loglevel=error --no-audit --no-fund >/dev/null && touch node_modules/.installed && break; sleep $$try; done; \
 	else echo "npm is not installed: tests of $* are skipped"; fi
 
 test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
