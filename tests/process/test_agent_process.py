@@ -20,6 +20,7 @@ from sandbox_agent.errors import AgentStartFailed
 from sandbox_agent.process import AgentProcess, ExitStatus
 from sandbox_agent.process.agent_process import Lines
 from support.processes import DEADLINE, ENV, Watched, gone, launched, members, python
+from support.waiting import until
 
 ECHO = "import sys\nfor line in sys.stdin: sys.stdout.write(line); sys.stdout.flush()"
 DEAF = "import time; print('up', flush=True); time.sleep(300)"
@@ -155,7 +156,7 @@ async def test_the_default_cap_is_64_mebibytes() -> None:
 
 
 async def test_reading_can_be_paused_and_nothing_is_lost() -> None:
-    program = "import sys\nfor n in range(400000): print(n)\nsys.stdout.flush()\nsys.stdin.read()"
+    program = "import sys\nsys.stdin.readline()\nfor n in range(400000): print(n)\nsys.stdout.flush()\nsys.stdin.read()"
     first = asyncio.Event()
 
     def pause(lines: Lines) -> None:
@@ -164,6 +165,7 @@ async def test_reading_can_be_paused_and_nothing_is_lost() -> None:
             first.set()
 
     async with launched(*python(program), on_lines=pause) as agent:
+        agent.running.write(b"go")
         await agent.until(lambda: agent.lines)
         held = len(agent.lines)
         for _ in range(50):
@@ -172,6 +174,21 @@ async def test_reading_can_be_paused_and_nothing_is_lost() -> None:
         agent.running.resume_reading()
         await agent.until(lambda: len(agent.lines) == 400_000)
         assert agent.lines == [b"%d" % number for number in range(400_000)]
+
+
+async def test_a_fault_in_handling_lines_is_logged_and_the_next_lines_are_read() -> None:
+    program = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+    faults = [ValueError("handled badly")]
+
+    def stumble(lines: Lines) -> None:
+        if faults:
+            raise faults.pop()
+
+    async with launched(*python(program), on_lines=stumble) as agent:
+        agent.running.write(b"first")
+        await until(lambda: not faults)
+        agent.running.write(b"second")
+        await agent.until(lambda: agent.lines == [b"second"])
 
 
 async def test_a_well_behaved_agent_ends_with_its_input(tmp_path: Path) -> None:

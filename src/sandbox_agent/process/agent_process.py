@@ -202,7 +202,7 @@ class AgentProcess:
     def _read(self, chunk: bytes) -> None:
         lines = self._splitter.feed(chunk)
         if lines:
-            self._on_lines(lines)
+            self._hand_on(lines)
         if len(chunk) >= _LARGE_CHUNK and not self._is_paused and self._stdout is not None:
             self._stdout.pause_reading()
             asyncio.get_running_loop().call_soon(self._read_on)
@@ -215,8 +215,14 @@ class AgentProcess:
     def _end_of_stdout(self) -> None:
         lines = self._splitter.finish()
         if lines:
-            self._on_lines(lines)
+            self._hand_on(lines)
         self._stdout_ended.set()
+
+    def _hand_on(self, lines: Lines) -> None:
+        try:
+            self._on_lines(lines)
+        except Exception:  # noqa: BLE001 - a callback of the loop: an error that left it would end the pipe for good
+            _log.exception("handling lines failed agent=%s", self.agent)
 
     def _end_of_stderr(self) -> None:
         self.stderr.finish()
