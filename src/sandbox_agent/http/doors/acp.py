@@ -10,14 +10,13 @@ from sandbox_agent.errors import (
     InvalidParams,
     MalformedMessage,
     MissingConnection,
-    SandboxAgentError,
-    UnknownAgent,
     UnknownConnection,
 )
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
+from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import read_params, wanted_agent
-from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_problem, send_whole
-from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_whole
+from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.mailboxes import MailboxConnection
@@ -41,14 +40,7 @@ class AcpDoor:
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return
-        try:
-            await self._verbs[scope["method"]](scope, receive, send)
-        except UnknownAgent as error:
-            await send_problem(send, scope, error, status=400)
-        except SandboxAgentError as error:
-            await send_problem(send, scope, error)
-        except ClientGone:
-            pass
+        await answer_failures(self._verbs[scope["method"]](scope, receive, send), scope, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_json(scope)

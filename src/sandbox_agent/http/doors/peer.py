@@ -17,12 +17,12 @@ from sandbox_agent.errors import (
     MalformedMessage,
     SandboxAgentError,
     TooMany,
-    UnknownAgent,
     UnknownConnection,
 )
 from sandbox_agent.http import sse
+from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import query, read_params
-from sandbox_agent.http.problems import JSON, Receive, Scope, Send, send_problem, send_whole
+from sandbox_agent.http.problems import JSON, Receive, Scope, Send, send_whole
 from sandbox_agent.http.requests import ClientGone, last_event_id, read_body, require_accept, require_json
 from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import HEARTBEAT, stream_events
@@ -64,17 +64,11 @@ class PeerDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_id = scope["path"].removeprefix(PREFIX).strip("/")
-        try:
-            if server_id:
-                await self._verbs[scope["method"]](server_id, scope, receive, send)
-            else:
-                await send_whole(send, 200, frames.to_json({"servers": self._servers()}), JSON)
-        except UnknownAgent as error:
-            await send_problem(send, scope, error, status=400)
-        except SandboxAgentError as error:
-            await send_problem(send, scope, error)
-        except ClientGone:
-            pass
+        if server_id:
+            serving = self._verbs[scope["method"]](server_id, scope, receive, send)
+            await answer_failures(serving, scope, send)
+        else:
+            await send_whole(send, 200, frames.to_json({"servers": self._servers()}), JSON)
 
     def _servers(self) -> list[dict[str, object]]:
         opened = [(name, place.connection) for name, place in self._places.items()]

@@ -12,12 +12,12 @@ from sandbox_agent.errors import (
     MalformedMessage,
     MissingConnection,
     SandboxAgentError,
-    UnknownAgent,
 )
 from sandbox_agent.http.direct import Abandon, Respond
+from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import agent_in_meta, read_params
-from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_problem, send_whole
-from sandbox_agent.http.requests import ClientGone, header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_whole
+from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
 from sandbox_agent.http.round_trip import answered
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.asked import Answer
@@ -41,14 +41,7 @@ class RpcDoor:
         self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._verbs[scope["method"]](scope, receive, send)
-        except UnknownAgent as error:
-            await send_problem(send, scope, error, status=400)
-        except SandboxAgentError as error:
-            await send_problem(send, scope, error)
-        except ClientGone:
-            pass
+        await answer_failures(self._verbs[scope["method"]](scope, receive, send), scope, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_json(scope)
