@@ -53,6 +53,30 @@ async def test_lines_go_in_and_come_out_in_order() -> None:
         assert agent.running.is_running
 
 
+async def test_the_owner_is_called_before_the_lines_of_a_turn_leave_once_for_all() -> None:
+    heard: list[bytes] = []
+    order: list[int] = []
+    process = await AgentProcess.start(
+        LaunchSpec(agent=AgentId("echo"), command=tuple(python(ECHO))),
+        ENV,
+        on_lines=lambda lines: heard.extend(line for line in lines if isinstance(line, bytes)),
+        on_exit=lambda status: None,
+        before_write=lambda: order.append(len(heard)),
+        line_cap=1000,
+    )
+    try:
+        process.write(b"one")
+        process.write(b"two")
+        assert order == []
+        await until(lambda: heard == [b"one", b"two"])
+        assert order == [0]
+        process.write(b"three")
+        await until(lambda: heard == [b"one", b"two", b"three"])
+        assert order == [0, 2]
+    finally:
+        await process.stop()
+
+
 async def test_the_process_has_a_group_and_a_session_of_its_own() -> None:
     async with launched(*python(DEAF)) as agent:
         pid = agent.running.pid

@@ -46,6 +46,29 @@ async def test_appends_are_numbered_from_one_without_holes(store: Store) -> None
     assert all(entry.time > 1_700_000_000 for entry in entries)
 
 
+async def test_lines_that_wait_for_a_flush_have_their_places_and_can_be_read(store: Store) -> None:
+    other = StreamKey("session:mock:two")
+    assert store.append(STREAM, "client", numbered(2), flush=False) == 1
+    assert store.append(other, "agent", numbered(1), flush=False) == 1
+    assert store.append(STREAM, "agent", numbered(1, start=3), flush=False) == 3
+    assert store.append(STREAM, "agent", numbered(1, start=4), flush=False) == 4
+    assert store.last_sequence(STREAM) == 4
+    entries = await read_all(store)
+    assert [(entry.sequence, entry.source) for entry in entries] == [
+        (1, "client"),
+        (2, "client"),
+        (3, "agent"),
+        (4, "agent"),
+    ]
+    assert [entry.envelope for entry in entries] == numbered(4)
+    assert await lines_of(store, other) == numbered(1)
+    store.append(STREAM, "agent", numbered(1, start=5), flush=False)
+    await store.drop(STREAM)
+    store.flush()
+    assert await lines_of(store) == []
+    assert store.append(STREAM, "agent", [b"anew"]) == 1
+
+
 async def test_an_empty_append_changes_nothing(store: Store) -> None:
     store.append(STREAM, "agent", numbered(2))
     assert store.append(STREAM, "agent", []) == 3

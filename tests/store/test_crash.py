@@ -88,6 +88,45 @@ async def test_everything_pending_is_replayed_from_the_journal_in_order(tmp_path
     await revived.close()
 
 
+async def test_lines_that_waited_survive_from_the_flush_on(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    others = [StreamKey(f"session:mock:{number}") for number in range(2000)]
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "client", numbered(2), flush=False)
+    store.append(STREAM, "agent", numbered(1, start=3), flush=False)
+    for other in others:
+        store.append(other, "agent", numbered(1), flush=False)
+    before = await crashed_copy(store, path, tmp_path / "before")
+    store.flush()
+    after = await crashed_copy(store, path, tmp_path / "after")
+    await store.close()
+    await before.open()
+    assert await lines_of(before) == []
+    await before.close()
+    await after.open()
+    assert await lines_of(after) == numbered(3)
+    assert [await lines_of(after, other) for other in others[::100]] == [numbered(1)] * 20
+    await after.close()
+
+
+async def test_what_is_put_after_lines_that_wait_is_replayed_after_them(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    store = SqliteStore(path, pace=HELD_BACK)
+    await store.open()
+    store.append(STREAM, "agent", [b"1"], flush=False)
+    store.put_session(session())
+    store.append(STREAM, "agent", [b"2"], flush=False)
+    store.put_turn(KEY, "t", b"{}")
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    await revived.open()
+    assert await lines_of(revived) == [b"1", b"2"]
+    assert await revived.get_session(KEY) is not None
+    assert await revived.get_turn(KEY, "t") == (True, b"{}")
+    await revived.close()
+
+
 async def test_a_journal_that_the_database_has_taken_in_is_not_replayed_again(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     store = SqliteStore(path, pace=HELD_BACK)

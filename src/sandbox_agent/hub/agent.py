@@ -152,7 +152,8 @@ class Agent:
 
     def call(self, request: Request) -> None:
         """Pass a client's request on; the process is running, and a session that it names has a route."""
-        self.apply(self.relay.call(request.connection.client, request.ticket, request.frame, request.raw))
+        effects = self.relay.call(request.connection.client, request.ticket, request.frame, request.raw)
+        self.apply(effects, flush=False)
 
     async def request(
         self,
@@ -204,7 +205,12 @@ class Agent:
         env = agent_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
         try:
             self.process = await AgentProcess.start(
-                spec, env, on_lines=self._lines_came, on_exit=self._exited, line_cap=self._options.line_bytes
+                spec,
+                env,
+                on_lines=self._lines_came,
+                on_exit=self._exited,
+                before_write=self._store.flush,
+                line_cap=self._options.line_bytes,
             )
         except AgentStartFailed as error:
             self._start_failed(str(error))

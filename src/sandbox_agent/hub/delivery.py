@@ -52,9 +52,6 @@ class Delivery:
         self._busy_sessions = busy_sessions
         self._streams: dict[SessionId, StreamKey] = {}
         self._actions: dict[type, Callable[[Any], None]] = {
-            fx.Send: self._send,
-            fx.Publish: self._publish,
-            fx.Record: self._record,
             fx.Deliver: self._deliver,
             fx.Broadcast: self._broadcast,
             fx.Reply: self._reply,
@@ -67,27 +64,38 @@ class Delivery:
             fx.Noted: self._noted,
         }
 
-    def apply(self, effects: list[fx.Effect]) -> None:
-        """In order, without waiting for anybody."""
-        actions = self._actions
+    def apply(self, effects: list[fx.Effect], *, flush: bool = True) -> None:
+        """Remember first, in one go; then tell, in order, without waiting for anybody.
+
+        Without `flush`, what is to be remembered may wait until the lines to the agent leave, with those of other
+        calls: that is for calls that tell nobody but the agent."""
+        told: list[tuple[fx.Effect, int]] = []
         for effect in effects:
-            actions[effect.__class__](effect)
+            if isinstance(effect, fx.Send):
+                self._send_line(effect.line)
+            elif isinstance(effect, fx.Record):
+                self._store.append(self._stream(effect.session), effect.source, [effect.line], flush=False)
+            elif isinstance(effect, fx.Publish):
+                stream = self._stream(effect.session)
+                told.append((effect, self._store.append(stream, effect.source, effect.lines, flush=False)))
+            else:
+                told.append((effect, 0))
+        if flush or told:
+            self._store.flush()
+        for effect, sequence in told:
+            if isinstance(effect, fx.Publish):
+                self._publish(effect, sequence)
+            else:
+                self._actions[effect.__class__](effect)
 
-    def _send(self, effect: fx.Send) -> None:
-        self._send_line(effect.line)
-
-    def _publish(self, effect: fx.Publish) -> None:
+    def _publish(self, effect: fx.Publish, sequence: int) -> None:
         stream = self._stream(effect.session)
-        sequence = self._store.append(stream, effect.source, effect.lines)
         for connection_id in effect.connections:
             connection = self._connections.get(connection_id)
             if connection is not None:
                 connection.deliver(effect.session, stream, sequence, effect.lines)
                 self.events_out += len(effect.lines)
         self.events_in += len(effect.lines)
-
-    def _record(self, effect: fx.Record) -> None:
-        self._store.append(self._stream(effect.session), effect.source, [effect.line])
 
     def _deliver(self, effect: fx.Deliver) -> None:
         connection = self._connections.get(effect.connection)

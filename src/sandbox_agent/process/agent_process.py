@@ -75,6 +75,7 @@ class AgentProcess:
         self._is_paused = False
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
+        self._before_write: Callable[[], None] = lambda: None
         self._finishing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -85,6 +86,7 @@ class AgentProcess:
         *,
         on_lines: Callable[[Lines], None],
         on_exit: Callable[[ExitStatus], None],
+        before_write: Callable[[], None] = lambda: None,
         line_cap: int,
     ) -> AgentProcess:
         """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run."""
@@ -103,7 +105,7 @@ class AgentProcess:
             detail = f"agent {spec.agent!r} cannot be started: {spec.command[0]!r}: {error}"
             raise AgentStartFailed(detail, command=list(spec.command)) from None
         process = cls(spec, child, line_cap)
-        process._on_lines, process._on_exit = on_lines, on_exit
+        process._on_lines, process._on_exit, process._before_write = on_lines, on_exit, before_write
         connecting = asyncio.ensure_future(process._connect())
         try:
             await asyncio.shield(connecting)
@@ -122,7 +124,7 @@ class AgentProcess:
         return time.monotonic() - self.started
 
     def write(self, line: bytes) -> None:
-        """Queue one line for stdin. Callers that can wait await `drained` afterwards."""
+        """Queue one line for stdin: `before_write` is called before it leaves. Who can wait awaits `drained`."""
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._write_queued)
         self._unwritten.append(line)
@@ -164,6 +166,8 @@ class AgentProcess:
     def _write_queued(self) -> None:
         """What one turn of the loop has brought, in one write: it wakes the agent once."""
         lines, self._unwritten = self._unwritten, []
+        if lines:
+            self._before_write()
         if lines and self._stdin is not None and not self._stdin.is_closing():
             lines.append(b"")
             self._stdin.write(b"\n".join(lines))

@@ -2,8 +2,8 @@
 
 Appends do not wait: they hand out sequence numbers at once, so that the hub can decide and deliver in one
 step. A store that keeps data on disk makes every appended line survive the death of this process before
-`append` returns; it commits for good behind the hub's back. When it cannot, it says so in `health()` and goes
-on: a full disk must not stop a conversation. Everything here is for one thread, the event loop's.
+`append` or `flush` returns; it commits for good behind the hub's back. When it cannot, it says so in `health()`
+and goes on: a full disk must not stop a conversation. Everything here is for one thread, the event loop's.
 """
 
 from __future__ import annotations
@@ -90,8 +90,13 @@ class Store(Protocol):
     async def close(self) -> None:
         """Commit what is pending, bounded in time."""
 
-    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
-        """Append, and give the sequence of the first line. Never raises for want of disk."""
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
+        """Append, and give the sequence of the first line. Never raises for want of disk.
+
+        With `flush=False` nobody may be told of the lines, nor of what follows from them, before `flush`."""
+
+    def flush(self) -> None:
+        """Make what was appended without a flush survive the death of this process, all of it in one go."""
 
     def last_sequence(self, stream: StreamKey) -> int:
         """The sequence of the newest entry, 0 for a stream that has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -82,16 +82,16 @@ class Database:
         self._number += 1
         return self._number
 
-    def submit(self, operation: Operation) -> None:
-        """Write to the journal, and queue for the database. Never raises for want of disk."""
+    def submit(self, operations: Sequence[Operation]) -> None:
+        """Write to the journal in one go, and queue for the database. Never raises for want of disk."""
         if not self._is_open:
             raise StoreError(f"the history database {self.path} is not open")
         if not self.condition.has_problem("journal"):
             try:
-                self._journal.write(operation.number, encode_operation(operation))
+                self._journal.write(operations[-1].number, map(encode_operation, operations))
             except OSError as error:
                 self.condition.report("journal", str(error))
-        self.pending.add(operation)
+        self.pending.add(operations)
         self._writer.notify()
         if self.pending.bytes > self._tail_bytes:
             self._relieve()

@@ -13,7 +13,7 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -49,8 +49,10 @@ class Journal:
             segment.close()
         self._files = []
 
-    def write(self, number: int, payload: bytes) -> None:
-        """Raise OSError when the record could not be written whole; then nothing of it stays."""
+    def write(self, newest: int, payloads: Iterable[bytes]) -> None:
+        """Write records in one go, `newest` being the number of the last one.
+
+        Raise OSError when they could not be written whole; then nothing of them stays."""
         with self._lock:
             current, other = self._files[self._current], self._files[1 - self._current]
             if current.size > SEGMENT_BYTES and other.size == 0:
@@ -58,7 +60,7 @@ class Journal:
                 current = other
             elif current.size + other.size > MAX_BYTES:
                 raise OSError(errno.EFBIG, f"the journal has grown to {MAX_BYTES} bytes: the database takes nothing in")
-            current.write(number, payload)
+            current.write(newest, payloads)
 
     def release(self, applied: int) -> None:
         """Empty what holds nothing newer than `applied`."""
@@ -97,22 +99,24 @@ class _Segment:
     def close(self) -> None:
         os.close(self._fd)
 
-    def write(self, number: int, payload: bytes) -> None:
-        header = _HEADER.pack(len(payload), zlib.crc32(payload))
-        wanted = _HEADER.size + len(payload)
+    def write(self, newest: int, payloads: Iterable[bytes]) -> None:
+        parts: list[bytes] = []
+        for payload in payloads:
+            parts += (_HEADER.pack(len(payload), zlib.crc32(payload)), payload)
+        records = b"".join(parts)
         try:
-            written = os.writev(self._fd, (header, payload))
-            if written != wanted:
-                self._write_rest((header + payload)[written:])
+            written = os.write(self._fd, records)
+            if written != len(records):
+                self._write_rest(records[written:])
         except OSError:
             os.ftruncate(self._fd, self.size)
             raise
-        self.size += wanted
-        self.newest = number
+        self.size += len(records)
+        self.newest = newest
 
     def probe(self) -> None:
         newest, size = self.newest, self.size
-        self.write(newest, bytes(4096))
+        self.write(newest, [bytes(4096)])
         self.size = size
         os.ftruncate(self._fd, size)
 

@@ -48,7 +48,10 @@ class MemoryStore:
     async def close(self) -> None:
         pass
 
-    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
+    def flush(self) -> None:
+        pass
+
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
         found = self._streams.get(stream)
         if found is None:
             found = self._streams[stream] = _Stream()

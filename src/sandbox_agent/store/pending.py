@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -49,14 +49,15 @@ class Pending:
     def __len__(self) -> int:
         return len(self._operations)
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operations: Sequence[Operation]) -> None:
         with self._lock:
-            self._operations.append(operation)
-            self.bytes += operation.size + _OVERHEAD
-            if operation.__class__ is Append and (stream := self._streams.get(operation.stream)) is not None:
-                stream.appends.append(operation)  # nearly always: the rest is in `_index`
-            else:
-                self._index(operation)
+            self._operations += operations
+            for operation in operations:
+                self.bytes += operation.size + _OVERHEAD
+                if operation.__class__ is Append and (stream := self._streams.get(operation.stream)) is not None:
+                    stream.appends.append(operation)  # nearly always: the rest is in `_index`
+                else:
+                    self._index(operation)
 
     def take(self, max_bytes: int) -> list[Operation]:
         """The oldest operations, at least one if there is one. They stay here until they are settled."""

@@ -1,6 +1,6 @@
 """The embedded store: SQLite behind a journal.
 
-`append` writes the journal (the page cache outlives us) and leaves the rest to the writer's thread. Reads lay
+`append` and `flush` write the journal (the page cache outlives us) and leave the rest to the writer's thread. Reads lay
 what is still pending over what the database has, so they see everything that was appended before them.
 
 When the disk is full the newest lines stay in memory, up to `tail_bytes`, and are tried again. Lines that
@@ -54,6 +54,8 @@ class SqliteStore:
         self._database = Database(path, clock=clock, pace=pace or Pace(), retention=retention, tail_bytes=tail_bytes)
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
+        self._waiting: list[tuple[StreamKey, _StreamState]] = []
+        self._unsubmitted: list[Append] = []
         self._updated: dict[SessionKey, float] = {}
         self._moves = MoveLog("")
 
@@ -64,29 +66,39 @@ class SqliteStore:
         self._moves = MoveLog(str(self._database.epoch))
 
     async def close(self) -> None:
+        self.flush()
         await asyncio.to_thread(self._database.close)
 
-    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes]) -> int:
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
         state = self._streams.get(stream) or self._state(stream)
         first = state.last + 1
         if not lines:
             return first
-        now = self._clock()
-        body = encode_lines(now, source, lines)
-        if len(body) > 2 * ROW_BYTES and len(lines) > 1:
-            middle = len(lines) // 2
-            self.append(stream, source, lines[:middle])
-            self.append(stream, source, lines[middle:])
-            return first
-        last = state.last = state.last + len(lines)
-        database = self._database
-        database.submit(Append(database.next_number(), stream, first, last, now, body))
+        if state.source != source:
+            self._cut(stream, state)
+            state.source = source
+        if not state.waiting:
+            self._waiting.append((stream, state))
+        state.waiting += lines
+        state.last += len(lines)
+        if flush:
+            self.flush()
         return first
+
+    def flush(self) -> None:
+        if self._waiting:
+            for stream, state in self._waiting:
+                self._cut(stream, state)
+            self._waiting.clear()
+            operations, self._unsubmitted = self._unsubmitted, []
+            if operations:
+                self._database.submit(operations)
 
     def last_sequence(self, stream: StreamKey) -> int:
         return self._state(stream).last
 
     async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
+        self.flush()
         while True:
             state = self._state(stream)
             page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
@@ -107,8 +119,9 @@ class SqliteStore:
             return page.entries
 
     async def drop(self, stream: StreamKey) -> None:
+        self.flush()
         self._forget_stream(stream)
-        self._database.submit(Drop(self._database.next_number(), stream))
+        self._database.submit([Drop(self._database.next_number(), stream)])
 
     def put_session(self, record: SessionRecord) -> None:
         key = record.key
@@ -119,7 +132,8 @@ class SqliteStore:
             self._moves.record(key, before)
         self._updated[key] = record.updated
         encoded = queries.encode_record(record)
-        self._database.submit(PutSession(self._database.next_number(), key, encoded))
+        self.flush()
+        self._database.submit([PutSession(self._database.next_number(), key, encoded)])
 
     async def get_session(self, key: SessionKey) -> SessionRecord | None:
         is_known, encoded = self._database.pending.session(key)
@@ -163,12 +177,14 @@ class SqliteStore:
         return SessionPage(page, following)
 
     async def delete_session(self, key: SessionKey) -> None:
+        self.flush()
         self._forget_stream(key.stream)
         self._updated.pop(key, None)
-        self._database.submit(DeleteSession(self._database.next_number(), key))
+        self._database.submit([DeleteSession(self._database.next_number(), key)])
 
     def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
-        self._database.submit(PutTurn(self._database.next_number(), key, turn_id, answer))
+        self.flush()
+        self._database.submit([PutTurn(self._database.next_number(), key, turn_id, answer)])
 
     async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
         is_known, turn = self._database.pending.turn(key, turn_id)
@@ -190,6 +206,19 @@ class SqliteStore:
             problem=problem,
             path=str(self._database.path),
         )
+
+    def _cut(self, stream: StreamKey, state: _StreamState) -> None:
+        """Make an operation of the lines of a stream that wait, or several where they are many."""
+        lines, state.waiting = state.waiting, []
+        first = state.last + 1 - len(lines)
+        now = self._clock()
+        while lines:
+            part = lines
+            while len(body := encode_lines(now, state.source, part)) > 2 * ROW_BYTES and len(part) > 1:
+                part = part[: len(part) // 2]
+            last = first + len(part) - 1
+            self._unsubmitted.append(Append(self._database.next_number(), stream, first, last, now, body))
+            first, lines = last + 1, lines[len(part) :]
 
     def _state(self, stream: StreamKey) -> _StreamState:
         state = self._streams.get(stream)
@@ -237,7 +266,11 @@ class SqliteStore:
 
 
 class _StreamState:
-    __slots__ = ("last",)
+    """`waiting` are its newest lines, all from `source`, which no operation has yet."""
+
+    __slots__ = ("last", "source", "waiting")
 
     def __init__(self, last: int) -> None:
         self.last = last
+        self.source: Source = "server"
+        self.waiting: list[bytes] = []
