@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
 
-from sandbox_agent.http.direct import BODY_LIMIT, Abandon, DirectProtocol, Respond
+from sandbox_agent.http.direct import BODY_LIMIT, Abandon, DirectProtocol, Push, Respond
 from support.raw_http import post_request as post
 from support.raw_http import raw_client
 from support.waiting import until
@@ -25,8 +27,15 @@ class Site:
         self.held: list[Respond] = []
         self.abandoned = 0
         self.server: uvicorn.Server | None = None
+        self.streams = False
+        self.push: Push | None = None
+        self.go_on = asyncio.Event()
+        self.gone = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.streams:
+            await self._stream(scope, receive, send)
+            return
         body = b""
         while (message := await receive())["type"] == "http.request":
             body += message["body"]
@@ -40,6 +49,20 @@ class Site:
         if "repeat" in scope:
             scope["repeat"](self.repeat)
 
+    async def _stream(self, scope: Any, receive: Any, send: Any) -> None:
+        """A body in pieces, with a pause in which `push` may add some."""
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun ", "more_body": True})
+        self.push = scope["push"]
+        leaving = asyncio.ensure_future(receive())
+        going = asyncio.ensure_future(self.go_on.wait())
+        done, pending = await asyncio.wait({leaving, going}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        self.gone = leaving in done
+        await send({"type": "http.response.body", "body": b"sent"})
+
     def repeat(self, body: bytes, respond: Respond) -> Abandon | None:
         if body == b"leave":
             return None
@@ -48,9 +71,10 @@ class Site:
             self.held.append(respond)
         else:
             respond(200, b"x-path: direct\r\n", b"direct:" + body[:20])
-        return self.abandon
+        return partial(self.abandon, respond)
 
-    def abandon(self) -> None:
+    def abandon(self, respond: Respond) -> None:
+        """Knows whom it would have answered, as a door's does."""
         self.abandoned += 1
 
 
@@ -235,3 +259,50 @@ async def test_garbage_after_a_repeated_request_is_refused() -> None:
         await client.read_reply()
         await client.send(b"\x00\x01 nonsense\r\n\r\n")
         assert (await client.read_reply()).status == 400
+
+
+async def test_a_piece_of_a_body_can_be_pushed_between_those_that_are_sent() -> None:
+    async with site() as app, raw_client(app.port) as client:
+        app.streams = True
+        await client.send(b"GET /stream HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        await until(lambda: app.push is not None)
+        assert app.push is not None
+        assert app.push(b"pushed ")
+        app.go_on.set()
+        answer = await client.read_end()
+        assert answer.endswith(b"\r\n\r\n6\r\nbegun \r\n7\r\npushed \r\n4\r\nsent\r\n0\r\n\r\n")
+        assert not app.push(b"too late")
+
+
+async def test_nothing_is_pushed_to_a_peer_that_does_not_read_or_has_gone() -> None:
+    async with site() as app, raw_client(app.port) as client:
+        app.streams = True
+        await client.send(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n")
+        await until(lambda: app.push is not None)
+        assert app.push is not None
+        pushed = 0
+        while app.push(bytes(100_000)):
+            pushed += 1
+            assert pushed < 1000
+            await asyncio.sleep(0)
+        client.close()
+        await until(lambda: app.gone)
+        assert not app.push(b"x")
+
+
+async def test_an_answered_request_leaves_nothing_to_the_collector() -> None:
+    async with site() as app, raw_client(app.port) as client:
+        await client.send(post(b"one"))
+        await client.read_reply()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(50):
+                await client.send(post(b"hold"))
+                await until(lambda: bool(app.held))
+                app.held.pop()(200, b"", b"")
+                await client.read_reply()
+            left = [thing for thing in gc.get_objects() if type(thing).__name__ == "_DirectCycle"]
+        finally:
+            gc.enable()
+        assert len(left) <= 2

@@ -1,4 +1,6 @@
-"""A shortcut for requests that repeat on a socket: nothing is parsed twice, no task is made, no ASGI message passed.
+"""Shortcuts past ASGI: for requests that repeat on a socket, and for events that somebody waits for.
+
+Of a request that repeats nothing is parsed twice, no task is made, no ASGI message passed.
 
 A client that drives an agent sends the same head again and again, with another body. The first time, it takes the
 plain path: uvicorn, the gate, the limits, the door. A door that has answered may leave a `Repeat` behind, by calling
@@ -6,6 +8,9 @@ plain path: uvicorn, the gate, the limits, the door. A door that has answered ma
 body is handed to the `Repeat` once it has come whole. Whatever is out of the ordinary takes the plain path, the only
 one that knows errors, limits, slow clients and `Expect`. What a browser sends (a cookie, an origin) is never
 remembered.
+
+A response whose body is being sent may be given another piece of it by calling `scope["push"]`, without a turn of the
+loop: that is for one event for one who waits. Who may have to wait for the peer sends as usual.
 
 This leans on the inside of uvicorn's protocol class: see docs/adr/0005-direct-http.md for why, and on what.
 """
@@ -17,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from sandbox_agent.http.wire import BoundedProtocol
 
@@ -27,6 +32,8 @@ Respond = Callable[[int, bytes, bytes], None]
 """Status, further header lines each ended by CRLF, body. To be called once, perhaps before `Repeat` returns."""
 Repeat = Callable[[bytes, Respond], Abandon | None]
 """Take a body; None leaves it to the plain path."""
+Push = Callable[[bytes], bool]
+"""Write a piece of the body that is being sent, at once. False when it has to be sent as usual, since it may wait."""
 
 BODY_LIMIT = 256 * 1024
 _HEAD = re.compile(
@@ -71,6 +78,8 @@ class DirectProtocol(BoundedProtocol):
         if chunk:
             self.scope["repeat"] = partial(self._remember, chunk)  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
+        if self.cycle is not None and self.cycle.scope is self.scope:
+            self.scope["push"] = partial(_push, self.cycle)  # type: ignore[typeddict-unknown-key]
 
     def on_message_complete(self) -> None:
         self._is_between = True
@@ -133,8 +142,16 @@ class DirectProtocol(BoundedProtocol):
         if abandon is None:
             self._direct, self.cycle = None, before
             return False
-        cycle.abandon = abandon
+        if not cycle.response_complete:
+            cycle.abandon = abandon
         return True
+
+
+def _push(cycle: RequestResponseCycle, content: bytes) -> bool:
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
+        return False
+    cycle.transport.write(b"%x\r\n%b\r\n" % (len(content), content))
+    return True
 
 
 class _DirectCycle:
@@ -155,6 +172,7 @@ class _DirectCycle:
         if self.response_complete or protocol.transport.is_closing():
             return
         self.response_complete = True
+        self.abandon = None  # it leads back to us: the collector would have to find both
         if not self.keep_alive:
             headers += b"connection: close\r\n"
         protocol.transport.write(

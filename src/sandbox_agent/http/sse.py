@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from sandbox_agent.http.problems import Headers, Receive, Send
+from sandbox_agent.http.direct import Push
+from sandbox_agent.http.problems import Headers, Receive, Scope, Send
 from sandbox_agent.hub.stream import Batch, Reader
 
 HEARTBEAT = 15.0
@@ -38,10 +39,16 @@ async def finish(send: Send, reason: str) -> None:
 
 
 async def stream_events(
-    reader: Reader, receive: Receive, send: Send, headers: Headers | None = None, *, has_begun: bool = False
+    reader: Reader,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    headers: Headers | None = None,
+    *,
+    has_begun: bool = False,
 ) -> None:
     """Send what the reader gives until the stream, the reader or the peer ends. Closes the reader."""
-    writing = asyncio.create_task(_write(reader, send, headers, has_begun=has_begun))
+    writing = asyncio.create_task(_write(reader, send, headers, scope.get("push"), has_begun=has_begun))
     leaving = asyncio.create_task(peer_left(receive))
     stopping = asyncio.create_task(reader.stopped.wait())
     tasks = {writing, leaving, stopping}
@@ -59,9 +66,11 @@ async def stream_events(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _write(reader: Reader, send: Send, headers: Headers | None, *, has_begun: bool) -> None:
+async def _write(reader: Reader, send: Send, headers: Headers | None, push: Push | None, *, has_begun: bool) -> None:
     if not has_begun:
         await begin(send, headers)
+    if push is not None:
+        reader.give = lambda batch: push(encode(batch))
     while True:
         batch = await reader.take(wait=HEARTBEAT)
         if batch is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandbox_agent.core import frames
@@ -14,6 +14,8 @@ from sandbox_agent.store.base import Store
 
 GAP = "_sandboxagent/stream/gap"
 _FETCH = 4096
+_FEW = 16
+"""So many events are pushed; a burst of more is better gathered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,11 @@ class Stream:
 
     def append(self, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         """Number lines that are entries `sequence` and following of `stream` in the store."""
+        first = self._window.last_id + 1
         self._window.append(stream, sequence, lines)
         for reader in self._readers:
-            reader.wake.set()
+            if not reader.push(first, lines):
+                reader.wake.set()
 
     def append_own(self, lines: Sequence[bytes]) -> None:
         """Number lines that belong to this stream alone."""
@@ -113,11 +117,13 @@ class Stream:
                 return None
             wake = reader.wake
             wake.clear()
+            reader.is_waiting = True
             timer = asyncio.get_running_loop().call_later(wait, wake.set)
             try:
                 await wake.wait()
             finally:
                 timer.cancel()
+                reader.is_waiting = False
             piece = None if reader.stopped.is_set() else self._window.read(reader.position)
         match piece:
             case None:
@@ -159,6 +165,10 @@ class Reader:
         self.position = after
         self.handed_on = after
         """What was taken before the last take: its taker has been done with it."""
+        self.give: Callable[[Batch], bool] | None = None
+        """Passes events on at once, or says that it cannot: then they are there to be taken, as always."""
+        self.is_waiting = False
+        """Somebody is in `take`, and there is nothing."""
         self.wake = asyncio.Event()
         self.stopped = asyncio.Event()
         self._stop_reason = ""
@@ -177,13 +187,26 @@ class Reader:
         """The next events; None when none came within `wait` seconds or the stream is over."""
         if self.stopped.is_set():
             return None
-        if self.handed_on != self.position:
-            self.handed_on = self.position
-            self._stream._handed_on.set()  # noqa: SLF001 - two halves of one thing
+        self._pass_on()
         batch = await self._stream._next(self, wait)  # noqa: SLF001
         if batch is not None:
             self.position = batch.first_id + len(batch.lines) - 1
         return batch
+
+    def push(self, first: int, lines: list[bytes]) -> bool:
+        """Give new events to one who waits for nothing else, without a turn of the loop in between."""
+        if self.give is None or not self.is_waiting or self.position != first - 1 or len(lines) > _FEW:
+            return False
+        if self.stopped.is_set() or not self.give(Batch(first, lines)):
+            return False
+        self.position += len(lines)
+        self._pass_on()
+        return True
+
+    def _pass_on(self) -> None:
+        if self.handed_on != self.position:
+            self.handed_on = self.position
+            self._stream._handed_on.set()  # noqa: SLF001 - two halves of one thing
 
     def stop(self, reason: str) -> None:
         """End this reader, whatever it waits for."""

@@ -80,7 +80,7 @@ class AcpDoor:
         headers: Headers = [(CONNECTION, connection.id.encode())]
         if session is not None:
             headers.append((SESSION, session.encode("latin-1")))
-        await stream_events(stream.read_from(last_event_id(scope)), receive, send, headers)
+        await stream_events(stream.read_from(last_event_id(scope)), scope, receive, send, headers)
 
     async def _delete(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._hub.close_connection(_connection_id(scope))

@@ -140,7 +140,7 @@ class PeerDoor:
         after = last_event_id(scope) or 0
         place = self._places.get(server_id)
         if place is not None and place.connection is not None:
-            await stream_events(place.connection.stream.follow(after), receive, send)
+            await stream_events(place.connection.stream.follow(after), scope, receive, send)
             return
         if place is None:
             if sum(place.connection is None for place in self._places.values()) >= _EARLY_READERS:
@@ -157,7 +157,7 @@ class PeerDoor:
             is_closing = self._hub.closing.is_set()
             await sse.finish(send, "server is shutting down" if is_closing else "nobody has opened this server")
         else:
-            await stream_events(place.connection.stream.follow(0), receive, send, has_begun=True)
+            await stream_events(place.connection.stream.follow(0), scope, receive, send, has_begun=True)
 
     async def _wait_for_opening(self, place: _Place, receive: Receive, send: Send) -> None:
         """Return when it is open or has waited long enough. Raises ClientGone when the reader leaves first."""

@@ -106,7 +106,7 @@ class RpcDoor:
         require_accept(scope, "text/event-stream")
         connection = self._hub.connection(_connection_id(scope))
         reader = connection.stream.read_from(last_event_id(scope))
-        await stream_events(reader, receive, send, [(CONNECTION, connection.id.encode())])
+        await stream_events(reader, scope, receive, send, [(CONNECTION, connection.id.encode())])
 
     async def _delete(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._hub.close_connection(_connection_id(scope))
