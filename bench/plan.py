@@ -8,13 +8,14 @@ from functools import partial
 
 from bench.load import Figures
 from bench.scenarios import crowds, files, round_trips, starting, streams
-from bench.servers import Ours, Peer, Server
+from bench.servers import Ours, OursAsPeer, OursAtAcp, Peer, Server
 
 OURS: Callable[[], Server] = Ours
 MEMORY: Callable[[], Server] = partial(Ours, "memory")
 PEER: Callable[[], Server] = Peer
 QUIET: Callable[[], Server] = partial(Peer, is_quiet=True)
 ALL = (OURS, MEMORY, PEER, QUIET)
+DOORS: tuple[Callable[[], Server], ...] = (OursAtAcp, OursAsPeer)
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,17 @@ class Case:
 def quick() -> list[Case]:
     """Under two minutes with two rounds."""
     trip = partial(partial, round_trips.post_round_trips, seconds=0.8)
+    trips = ((1, ALL), (16, ALL + DOORS), (64, ALL))
     flood = partial(partial, streams.flood)
     pair = (OURS, PEER)
     return [
         Case("start", starting.start, pair),
-        *(Case(f"post-{clients}", trip(clients=clients)) for clients in (1, 16, 64)),
-        Case("flood", flood(events=100_000), (OURS, MEMORY, PEER)),
+        *(Case(f"post-{clients}", trip(clients=clients), servers) for clients, servers in trips),
+        Case("flood", flood(events=100_000), (OURS, MEMORY, PEER, *DOORS)),
         Case("flood-8", flood(sessions=8, events=20_000), pair),
         Case("slow", flood(events=100_000, bytes_per_s=16_000_000), pair, rounds=1),
         Case("stalled", flood(events=100_000, stall_ms=1000), pair, rounds=1),
-        Case("latency", partial(streams.single_events, events=300)),
+        Case("latency", partial(streams.single_events, events=300), ALL + DOORS),
         Case("replay", partial(streams.replay, events=50_000), pair, rounds=1),
         Case("sessions-50", partial(crowds.open_sessions, sessions=50), pair, rounds=1),
         Case("get", partial(files.get_file, mebibytes=256), pair),
@@ -56,15 +58,19 @@ def full() -> list[Case]:
     pair = (OURS, PEER)
     return [
         Case("start", starting.start),
-        *(Case(f"post-{clients}", trip(clients=clients)) for clients in (1, 4, 16, 64, 256)),
+        *(Case(f"post-{clients}", trip(clients=clients), ALL + DOORS) for clients in (1, 4, 16, 64, 256)),
         *(
-            Case(f"flood{tag}", flood(events=events))
-            for tag, events in (("-10k", 10_000), ("", 100_000), ("-1m", 1_000_000))
+            Case(f"flood{tag}", flood(events=events), servers)
+            for tag, events, servers in (
+                ("-10k", 10_000, ALL),
+                ("", 100_000, ALL + DOORS),
+                ("-1m", 1_000_000, ALL),
+            )
         ),
         *(Case(f"flood-{n}", flood(sessions=n, events=20_000)) for n in (2, 8, 32)),
         Case("slow", flood(events=100_000, bytes_per_s=8_000_000)),
         Case("stalled", flood(events=100_000, stall_ms=2000)),
-        Case("latency", partial(streams.single_events, events=1000)),
+        Case("latency", partial(streams.single_events, events=1000), ALL + DOORS),
         *(
             Case(f"replay{tag}", partial(streams.replay, events=n), rounds=2)
             for tag, n in (("-5k", 5_000), ("", 50_000), ("-500k", 500_000))

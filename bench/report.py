@@ -20,6 +20,7 @@ def write(results: Results) -> str:
     PLOTS.mkdir(parents=True, exist_ok=True)
     shown = table(results)
     body = [_conditions(results), "", shown, "", *_plots(results)]
+    body += ["", _doors(results)]
     if results.form == "full":
         body += ["", growth.table(results)]
     replace_part("figures", "\n".join(body))
@@ -32,6 +33,28 @@ def table(results: Results) -> str:
         "|---|" + "---:|" * len(SERVERS) + "---:|---:|---|---|",
     ]
     return "\n".join(lines + [_line(row, results) for row in rows() if row.case in results.values])
+
+
+def _doors(results: Results) -> str:
+    servers = {
+        "ours": "`/v1/rpc`",
+        "ours-acp": "`/acp`",
+        "ours-as-peer": "`/v1/acp/{id}`",
+        "peer": "peer's `/v1/acp/{id}`",
+    }
+    lines = [
+        "Through each of the three doors, history on. `/acp` accepts a POST and answers with an event, the others",
+        "answer in the body.",
+        "",
+        "| work | " + " | ".join(servers.values()) + " |",
+        "|---|" + "---:|" * len(servers),
+    ]
+    for row in rows():
+        found = [results.median(row.case, server, row.figure) for server in servers]
+        if found[1] is not None and not row.title.startswith("… lost"):
+            cells = ["" if value is None else _number(value, row.unit) for value in found]
+            lines.append(f"| {row.title}, {row.unit} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _line(row: Row, results: Results) -> str:

@@ -17,7 +17,7 @@ from bench import load
 from bench.load import Figures
 from bench.plan import Case
 from bench.scenarios.files import NotServed
-from bench.workshop import CACHE, ROOT, build_program
+from bench.workshop import CACHE, ROOT, build_program, clear_away
 
 
 @dataclass
@@ -64,6 +64,7 @@ def run_cases(cases: Sequence[Case], *, rounds: int, form: str) -> Results:
                     continue
                 _run_one(results, case, server)
         results.save(CACHE / "results.json")
+    clear_away()
     results.seconds = time.monotonic() - began
     results.save(CACHE / "results.json")
     return results

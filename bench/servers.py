@@ -217,6 +217,51 @@ class Ours(Server):
         return Conversation("/v1/rpc", headers, result["sessionId"])
 
 
+class OursAtAcp(Ours):
+    """Through the door `/acp`, where a POST is accepted and its answer is an event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "ours-acp"
+        self.label = "ours, /acp"
+
+    def connect(self) -> tuple[tuple[str, str], ...]:
+        meta = {"sandboxagent.dev": {"agent": "stub"}}
+        _, found = self.rpc("/acp", "initialize", {"protocolVersion": 1, "_meta": meta}, {})
+        return (*self.auth.items(), ("acp-connection-id", found["acp-connection-id"]))
+
+    def converse(self, headers: tuple[tuple[str, str], ...] = ()) -> Conversation:
+        headers = headers or self.connect()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("GET", "/acp", headers={**dict(headers), "accept": "text/event-stream"})
+            stream = connection.getresponse()
+            message = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "/tmp", "mcpServers": []}}
+            self.call("POST", "/acp", json.dumps(message), {**dict(headers), "content-type": "application/json"})
+            while not (line := stream.readline()).startswith(b"data:"):
+                if not line:
+                    raise RuntimeError("the stream ended before session/new was answered")
+            session = json.loads(line[5:])["result"]["sessionId"]
+        finally:
+            connection.close()
+        return Conversation("/acp", (*headers, ("acp-session-id", session)), session)
+
+
+class OursAsPeer(Ours):
+    """Through the door that speaks as the peer does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "ours-as-peer"
+        self.label = "ours, /v1/acp"
+
+    def converse(self, headers: tuple[tuple[str, str], ...] = ()) -> Conversation:
+        path = f"/v1/acp/bench-{next(self._keys)}"
+        self.rpc(f"{path}?agent=stub", "initialize", {"protocolVersion": 1}, {})
+        result, _ = self.rpc(path, "session/new", {"cwd": "/tmp", "mcpServers": []}, {})
+        return Conversation(path, tuple(self.auth.items()), result["sessionId"])
+
+
 class Peer(Server):
     def __init__(self, *, is_quiet: bool = False) -> None:
         super().__init__()

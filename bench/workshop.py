@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -11,6 +12,17 @@ CACHE = ROOT / ".cache" / "bench"
 PEER_VERSION = "0.4.2"
 _SOURCES = Path(__file__).parent / "c"
 _PEER_BINARY = "node_modules/@sandbox-agent/cli-linux-x64/bin/sandbox-agent"
+
+
+def set_aside(folder: Path) -> None:
+    """Keep until `clear_away`: on ext4, new files are made slowly for minutes after many were deleted."""
+    aside = CACHE / "aside"
+    aside.mkdir(parents=True, exist_ok=True)
+    folder.rename(aside / str(time.time_ns()))
+
+
+def clear_away() -> None:
+    shutil.rmtree(CACHE / "aside", ignore_errors=True)
 
 
 def build_program(name: str) -> Path:

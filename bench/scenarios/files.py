@@ -10,7 +10,7 @@ from urllib.parse import quote
 from bench import load
 from bench.load import Figures
 from bench.servers import Server
-from bench.workshop import CACHE
+from bench.workshop import CACHE, set_aside
 
 
 class NotServed(Exception):
@@ -50,6 +50,7 @@ def upload_tar(server: Server, *, files: int) -> Figures:
         found = sum(1 for path in target.rglob("*") if path.is_file())
         if found != files:
             raise RuntimeError(f"{found} files instead of {files}")
+        set_aside(target)
         return {"ms": figures["seconds"] * 1000, "rss_mb": server.memory("VmHWM")}
 
 

@@ -12,7 +12,7 @@ from sandbox_agent.files.tar import Kind, Member, too_many
 from sandbox_agent.files.walk import OPEN_DIRECTORY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_HELD = 16
+_MAX_HELD = 64
 
 
 class Staging:

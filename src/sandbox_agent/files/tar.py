@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
+from zlib import adler32
 
 from sandbox_agent.errors import BadArchive, TooLarge
 from sandbox_agent.files.limits import MIB, FileLimits
@@ -96,7 +98,7 @@ class TarReader:
         while position < size:
             if self._left:
                 position += self._take(view[position : position + self._left])
-            elif self._padding:
+            if self._padding and not self._left:
                 skipped = min(self._padding, size - position)
                 self._padding -= skipped
                 position += skipped
@@ -137,7 +139,8 @@ class TarReader:
         self._headers += 1
         if self._headers > self._limits.max_archive_entries:
             raise too_many(self._limits)
-        if sum(block) - sum(block[148:156]) + 256 != _octal(block[148:156]):
+        checksum = block[148:156]
+        if _byte_sum(block) - sum(checksum) + 256 != _octal(checksum):
             raise BadArchive(f"entry {self._headers} has a wrong checksum")
         kind = block[156:157]
         size = _number(block[124:136])
@@ -171,11 +174,11 @@ class TarReader:
     def _begin_member(self, block: bytes, kind: bytes, size: int) -> None:
         pax = self._pax
         raw_name = self._long_name if self._long_name is not None else _ustar_name(block)
-        raw_link = self._long_link if self._long_link is not None else _text(block[157:257])
+        raw_link = self._long_link if self._long_link is not None else _text(block[157:257]) if block[157] else b""
         self._long_name = self._long_link = None
         name = pax["path"] if "path" in pax else _decode(raw_name)
         link = pax["linkpath"] if "linkpath" in pax else _decode(raw_link)
-        mtime_ns = max(0, min(_number(block[136:148], signed=True), _MAX_SECONDS)) * 10**9
+        mtime_ns = max(0, min(_signed_number(block[136:148]), _MAX_SECONDS)) * 10**9
         if pax:
             self._pax = {}
             if any(key.startswith("GNU.sparse.") for key in pax):
@@ -223,7 +226,9 @@ def _checked_name(name: str, max_depth: int) -> Parts:
         raise BadArchive(f"an entry's name is {'empty' if not name else clip(name) + ', with a NUL character'}")
     if name.startswith("/"):
         raise BadArchive(f"the entry name {clip(name)} is absolute")
-    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    parts = tuple(name.split("/"))
+    if "" in parts or "." in parts:
+        parts = tuple(part for part in parts if part not in ("", "."))
     if ".." in parts:
         raise BadArchive(f"the entry name {clip(name)} leads out of the archive's tree")
     if len(parts) > max_depth:
@@ -251,7 +256,7 @@ def _check_symlink(name: str, parts: Parts, link: str) -> None:
 
 def _ustar_name(block: bytes) -> bytes:
     name = _text(block[:100])
-    if block[257:263] == b"ustar\0":
+    if block[345] and block[257:263] == b"ustar\0":
         prefix = _text(block[345:500])
         if prefix:
             return prefix + b"/" + name
@@ -269,15 +274,24 @@ def _decode(raw: bytes) -> str:
         raise BadArchive(f"the entry name {raw[:200]!a} is not valid UTF-8") from None
 
 
-def _number(field: bytes, *, signed: bool = False) -> int:
-    """A numeric field: octal digits, or GNU's base 256 for what octal cannot hold."""
+def _byte_sum(block: bytes) -> int:
+    """As `sum` gives it, in a tenth of the time: Adler-32 begins with 1 + the sum, modulo more than 256 bytes reach."""
+    return (adler32(block[:256]) & 0xFFFF) + (adler32(block[256:]) & 0xFFFF) - 2
+
+
+def _number(field: bytes) -> int:
+    value = _signed_number(field)
+    if value < 0:
+        raise BadArchive(f"a header has the negative number {value}")
+    return value
+
+
+@lru_cache(maxsize=1024)
+def _signed_number(field: bytes) -> int:
+    """A numeric field: octal digits, or GNU's base 256 for what octal cannot hold. Modes and times repeat."""
     if field[0] in (0x80, 0xFF):
         value = int.from_bytes(field[1:], "big", signed=False)
-        if field[0] == 0xFF:
-            value -= 256 ** (len(field) - 1)
-        if value < 0 and not signed:
-            raise BadArchive(f"a header has the negative number {value}")
-        return value
+        return value - 256 ** (len(field) - 1) if field[0] == 0xFF else value
     return _octal(field)
 
 

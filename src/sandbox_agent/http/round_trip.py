@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.methods import UNLIMITED
+from sandbox_agent.errors import MalformedMessage, SandboxAgentError
+from sandbox_agent.http.direct import Abandon
 from sandbox_agent.http.problems import Receive
 from sandbox_agent.hub.asked import Answer
 from sandbox_agent.hub.connection import Connection
+from sandbox_agent.hub.hub import Hub
 
 
 async def answered(
@@ -25,3 +31,23 @@ async def answered(
         leaving.cancel()
         if not waiting.done():
             waiting.cancel()
+
+
+def ask_again(
+    hub: Hub,
+    connection: Connection,
+    raw: bytes,
+    give: Callable[[Frame, Answer | SandboxAgentError], None],
+    timeout: float,
+) -> Abandon | None:
+    """A request like one that was answered, without waiting: see `http.direct`. None leaves it to the plain path."""
+    try:
+        frame = frames.parse(raw)
+    except MalformedMessage:
+        return None
+    if not frame.is_request or not frames.is_valid_id(frame.key):
+        return None
+    if connection.is_closed or not hub.has_room(connection):
+        return None
+    limit = None if frame.method in UNLIMITED else timeout
+    return connection.ask(frame, raw, lambda answer: give(frame, answer), timeout=limit)

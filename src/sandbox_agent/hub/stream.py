@@ -65,9 +65,9 @@ class Stream:
                 reader.wake.set()
 
     def append_own(self, lines: Sequence[bytes]) -> None:
-        """Number lines that belong to this stream alone."""
+        """Number lines that belong to this stream alone. They end with the server, so nothing has to be flushed."""
         kept = list(lines)
-        self.append(self.own, self._store.append(self.own, "server", kept), kept)
+        self.append(self.own, self._store.append(self.own, "server", kept, flush=False), kept)
 
     def end(self, reason: str) -> None:
         self.end_reason = self.end_reason or reason
@@ -95,9 +95,13 @@ class Stream:
         self._readers.append(reader)
         return reader
 
+    def has_handed_on(self, event: int) -> bool:
+        """Whether all who read have passed on `event`."""
+        return all(reader.handed_on >= event for reader in self._readers)
+
     async def handed_on(self, event: int, *, patience: float) -> None:
         """Return when all who read have passed on `event`, or have passed on nothing for `patience` seconds."""
-        while any(reader.handed_on < event for reader in self._readers):
+        while not self.has_handed_on(event):
             self._handed_on.clear()
             try:
                 async with asyncio.timeout(patience):

@@ -93,7 +93,8 @@ class Store(Protocol):
     def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
         """Append, and give the sequence of the first line. Never raises for want of disk.
 
-        With `flush=False` nobody may be told of the lines, nor of what follows from them, before `flush`."""
+        With `flush=False` nobody who may remember them after our death may be told of the lines, nor of what follows
+        from them, before `flush`."""
 
     def flush(self) -> None:
         """Make what was appended without a flush survive the death of this process, all of it in one go."""

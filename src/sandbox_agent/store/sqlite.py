@@ -34,6 +34,8 @@ from sandbox_agent.store.paging import (
 from sandbox_agent.store.writer import Pace, Retention
 
 TAIL_BYTES = 32 * 1024 * 1024
+_MANY = 1000
+"""Lines of a stream that may wait for a flush."""
 
 
 class SqliteStore:
@@ -81,7 +83,7 @@ class SqliteStore:
             self._waiting.append((stream, state))
         state.waiting += lines
         state.last += len(lines)
-        if flush:
+        if flush or len(state.waiting) > _MANY:
             self.flush()
         return first
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import SessionId
@@ -12,6 +14,7 @@ from sandbox_agent.errors import (
     MissingConnection,
     UnknownConnection,
 )
+from sandbox_agent.http.direct import Abandon, Respond
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
 from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import read_params, wanted_agent
@@ -61,6 +64,26 @@ class AcpDoor:
         else:
             raise MalformedMessage("a request id must be a string, a number or null")
         await send_whole(send, 202, b"", None)
+        if "repeat" in scope:
+            scope["repeat"](partial(self._post_again, connection, header(scope, SESSION)))
+
+    def _post_again(
+        self, connection: MailboxConnection, session: str | None, raw: bytes, respond: Respond
+    ) -> Abandon | None:
+        """A message like one that was accepted, without waiting: see `http.direct`."""
+        try:
+            frame = frames.parse(raw)
+        except MalformedMessage:
+            return None
+        if not frame.is_request or not frames.is_valid_id(frame.key):
+            return None
+        if session is not None and frame.session not in (None, session):
+            return None
+        if connection.is_closed or not self._hub.has_room(connection):
+            return None
+        connection.submit(frame, raw)
+        respond(202, b"", b"")
+        return _nothing_to_abandon
 
     async def _open(self, scope: Scope, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
@@ -98,6 +121,10 @@ class AcpDoor:
         """The agent's own id where the client uses an alias."""
         record = self._hub.sessions.held_by_name(name, connection.agent)
         return SessionId(name) if record is None else record.session_id
+
+
+def _nothing_to_abandon() -> None:
+    """It was accepted: its answer goes onto the stream in any case."""
 
 
 def _connection_id(scope: Scope) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
@@ -20,12 +21,14 @@ from sandbox_agent.errors import (
     UnknownConnection,
 )
 from sandbox_agent.http import sse
+from sandbox_agent.http.direct import Abandon, Respond
 from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import query, read_params
 from sandbox_agent.http.problems import JSON, Receive, Scope, Send, send_whole
 from sandbox_agent.http.requests import ClientGone, last_event_id, read_body, require_accept, require_json
-from sandbox_agent.http.round_trip import answered
+from sandbox_agent.http.round_trip import answered, ask_again
 from sandbox_agent.http.sse import HEARTBEAT, stream_events
+from sandbox_agent.hub.asked import Answer
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.mailboxes import EchoConnection
@@ -33,6 +36,7 @@ from sandbox_agent.hub.mailboxes import EchoConnection
 PREFIX = "/v1/acp"
 METHODS = ("POST", "GET", "DELETE")
 _EARLY_READERS = 1000
+_JSON = b"content-type: application/json\r\n"
 
 
 @dataclass(slots=True)
@@ -96,6 +100,8 @@ class PeerDoor:
         await self._hub.room(connection)
         if frame.is_request:
             await self._answer(connection, frame, raw, receive, send)
+            if "repeat" in scope:
+                scope["repeat"](partial(self._post_again, connection))
         else:
             self._hub.send(connection, frame, raw)
             await send_whole(send, 202, b"", None)
@@ -111,6 +117,21 @@ class PeerDoor:
         if answer is not None:
             await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
             await send_whole(send, 200, answer.line, JSON)
+
+    def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
+        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
+            if isinstance(answer, SandboxAgentError):
+                respond(200, _JSON, frames.failure(frame.key, answer))
+            elif connection.stream.has_handed_on(answer.last_event_id):
+                respond(200, _JSON, answer.line)
+            else:
+                self._hub.background(self._respond_later(connection, answer, respond))
+
+        return ask_again(self._hub, connection, raw, give, self._timeout)
+
+    async def _respond_later(self, connection: Connection, answer: Answer, respond: Respond) -> None:
+        await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
+        respond(200, _JSON, answer.line)
 
     async def _opened(self, server_id: str, agent: str | None, frame: Frame, raw: bytes) -> Connection:
         """The connection of this id, opened by the first message. Raises Conflict, InvalidParams, UnknownAgent."""

@@ -18,7 +18,7 @@ from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import agent_in_meta, read_params
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_whole
 from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
-from sandbox_agent.http.round_trip import answered
+from sandbox_agent.http.round_trip import answered, ask_again
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.asked import Answer
 from sandbox_agent.hub.connection import Connection
@@ -72,24 +72,13 @@ class RpcDoor:
                 scope["repeat"](partial(self._post_again, connection))
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        """A request like one that was answered, without waiting: see `http.direct`."""
-        try:
-            frame = frames.parse(raw)
-        except MalformedMessage:
-            return None
-        if not frame.is_request or not frames.is_valid_id(frame.key):
-            return None
-        if connection.is_closed or not self._hub.has_room(connection):
-            return None
-
-        def give(answer: Answer | SandboxAgentError) -> None:
+        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
             if isinstance(answer, Answer):
                 respond(200, _ANSWERED % answer.last_event_id, answer.line)
             else:
                 respond(answer.status, _FAILED, problem_body(answer, instance="/v1/rpc"))
 
-        timeout = None if frame.method in UNLIMITED else self._timeout
-        return connection.ask(frame, raw, give, timeout=timeout)
+        return ask_again(self._hub, connection, raw, give, self._timeout)
 
     async def _open(self, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
