@@ -8,14 +8,14 @@ from functools import partial
 
 from bench.load import Figures
 from bench.scenarios import crowds, files, round_trips, starting, streams
-from bench.servers import Ours, OursAsPeer, OursAtAcp, Peer, Server
+from bench.servers import Ours, OursAsPeer, OursAtAcp, OursPlain, Peer, Server
 
 OURS: Callable[[], Server] = Ours
 MEMORY: Callable[[], Server] = partial(Ours, "memory")
 PEER: Callable[[], Server] = Peer
 QUIET: Callable[[], Server] = partial(Peer, is_quiet=True)
 ALL = (OURS, MEMORY, PEER, QUIET)
-DOORS: tuple[Callable[[], Server], ...] = (OursAtAcp, OursAsPeer)
+DOORS: tuple[Callable[[], Server], ...] = (OursPlain, OursAtAcp, OursAsPeer)
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,14 @@ def table(results: Results) -> str:
 def _doors(results: Results) -> str:
     servers = {
         "ours": "`/v1/rpc`",
+        "ours-plain": "the same, plain ASGI",
         "ours-acp": "`/acp`",
         "ours-as-peer": "`/v1/acp/{id}`",
         "peer": "peer's `/v1/acp/{id}`",
     }
     lines = [
         "Through each of the three doors, history on. `/acp` accepts a POST and answers with an event, the others",
-        "answer in the body.",
+        "answer in the body. Plain ASGI is `direct_http = false`, without the [shortcut](adr/0005-direct-http.md).",
         "",
         "| work | " + " | ".join(servers.values()) + " |",
         "|---|" + "---:|" * len(servers),

@@ -217,6 +217,18 @@ class Ours(Server):
         return Conversation("/v1/rpc", headers, result["sessionId"])
 
 
+class OursPlain(Ours):
+    """Without `http/direct.py`: what the shortcut past ASGI buys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "ours-plain"
+        self.label = "ours, plain ASGI"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "SANDBOX_AGENT_DIRECT_HTTP": "false"}
+
+
 class OursAtAcp(Ours):
     """Through the door `/acp`, where a POST is accepted and its answer is an event."""
 

@@ -101,10 +101,11 @@ class Connection:
                         self._reading.result()
                         self.listen()
                     waiting = asyncio.create_task(self._came.wait())
-                    await asyncio.wait(
-                        {waiting, *([self._reading] if self._reading else [])}, return_when="FIRST_COMPLETED"
-                    )
-                    waiting.cancel()
+                    try:
+                        both = {waiting, *([self._reading] if self._reading else [])}
+                        await asyncio.wait(both, return_when="FIRST_COMPLETED")
+                    finally:
+                        waiting.cancel()
         except TimeoutError:
             raise Wrong(f"{what} did not come within {DEADLINE:g} s") from None
 

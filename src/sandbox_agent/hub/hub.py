@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class HubOptions:
     agent: AgentOptions = field(default_factory=AgentOptions)
-    window_bytes: int = 4 << 20
+    window_bytes: int = 1 << 20
     connections: int = 10_000
     unattended: float | None = None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
