@@ -53,26 +53,26 @@ async def test_lines_go_in_and_come_out_in_order() -> None:
         assert agent.running.is_running
 
 
-async def test_the_owner_is_called_before_the_lines_of_a_turn_leave_once_for_all() -> None:
+async def test_the_owner_is_told_once_when_the_lines_of_a_turn_have_left() -> None:
     heard: list[bytes] = []
-    order: list[int] = []
+    told: list[bool] = []
     process = await AgentProcess.start(
         LaunchSpec(agent=AgentId("echo"), command=tuple(python(ECHO))),
         ENV,
         on_lines=lambda lines: heard.extend(line for line in lines if isinstance(line, bytes)),
         on_exit=lambda status: None,
-        before_write=lambda: order.append(len(heard)),
+        after_write=lambda: told.append(True),
         line_cap=1000,
     )
     try:
         process.write(b"one")
         process.write(b"two")
-        assert order == []
+        assert told == []
         await until(lambda: heard == [b"one", b"two"])
-        assert order == [0]
+        assert told == [True]
         process.write(b"three")
         await until(lambda: heard == [b"one", b"two", b"three"])
-        assert order == [0, 2]
+        assert told == [True, True]
     finally:
         await process.stop()
 

@@ -209,7 +209,7 @@ class Agent:
                 env,
                 on_lines=self._lines_came,
                 on_exit=self._exited,
-                before_write=self._store.flush,
+                after_write=self._store.flush,
                 line_cap=self._options.line_bytes,
             )
         except AgentStartFailed as error:

@@ -67,8 +67,8 @@ class Delivery:
     def apply(self, effects: list[fx.Effect], *, flush: bool = True) -> None:
         """Remember first, in one go; then tell, in order, without waiting for anybody.
 
-        Without `flush`, what is to be remembered may wait until the lines to the agent leave, with those of other
-        calls: that is for calls that tell nobody but the agent."""
+        Without `flush`, what is to be remembered may wait until the lines to the agent have left, with those of other
+        calls, so that the agent need not wait for it: that is for calls that tell nobody but the agent."""
         told: list[tuple[fx.Effect, int]] = []
         for effect in effects:
             if isinstance(effect, fx.Send):

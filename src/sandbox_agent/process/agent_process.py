@@ -75,7 +75,8 @@ class AgentProcess:
         self._is_paused = False
         self._on_lines: Callable[[Lines], None] = lambda lines: None
         self._on_exit: Callable[[ExitStatus], None] = lambda status: None
-        self._before_write: Callable[[], None] = lambda: None
+        self._after_write: Callable[[], None] = lambda: None
+        self._loop = asyncio.get_running_loop()
         self._finishing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -86,7 +87,7 @@ class AgentProcess:
         *,
         on_lines: Callable[[Lines], None],
         on_exit: Callable[[ExitStatus], None],
-        before_write: Callable[[], None] = lambda: None,
+        after_write: Callable[[], None] = lambda: None,
         line_cap: int,
     ) -> AgentProcess:
         """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run."""
@@ -105,7 +106,7 @@ class AgentProcess:
             detail = f"agent {spec.agent!r} cannot be started: {spec.command[0]!r}: {error}"
             raise AgentStartFailed(detail, command=list(spec.command)) from None
         process = cls(spec, child, line_cap)
-        process._on_lines, process._on_exit, process._before_write = on_lines, on_exit, before_write
+        process._on_lines, process._on_exit, process._after_write = on_lines, on_exit, after_write
         connecting = asyncio.ensure_future(process._connect())
         try:
             await asyncio.shield(connecting)
@@ -124,9 +125,9 @@ class AgentProcess:
         return time.monotonic() - self.started
 
     def write(self, line: bytes) -> None:
-        """Queue one line for stdin: `before_write` is called before it leaves. Who can wait awaits `drained`."""
+        """Queue one line for stdin: `after_write` is called once it has left. Who can wait awaits `drained`."""
         if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._write_queued)
+            self._loop.call_soon(self._write_queued)
         self._unwritten.append(line)
 
     @property
@@ -167,7 +168,7 @@ class AgentProcess:
         """What one turn of the loop has brought, in one write: it wakes the agent once."""
         lines, self._unwritten = self._unwritten, []
         if lines:
-            self._before_write()
+            self._loop.call_soon(self._after_write)  # the transport writes when this turn of the loop ends
         if lines and self._stdin is not None and not self._stdin.is_closing():
             lines.append(b"")
             self._stdin.write(b"\n".join(lines))
