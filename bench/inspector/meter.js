@@ -4,6 +4,11 @@
   const keys = [];
   const events = [];
   let gaps = null;
+  const soon = (work) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = work;
+    port2.postMessage(null);
+  };
   new PerformanceObserver((list) => {
     for (const { startTime, duration } of list.getEntries()) tasks.push({ startTime, duration });
   }).observe({ type: "longtask", buffered: true });
@@ -15,9 +20,7 @@
     "keydown",
     ({ timeStamp }) => {
       requestAnimationFrame(() => {
-        const { port1, port2 } = new MessageChannel();
-        port1.onmessage = () => keys.push(performance.now() - timeStamp);
-        port2.postMessage(null);
+        soon(() => keys.push(performance.now() - timeStamp));
       });
     },
     { capture: true },
@@ -46,19 +49,26 @@
       });
     },
     loadTasks: () => tasks.map(({ duration }) => duration),
-    /** From one end to the other in so many frames, each drawn before the next step. */
+    /** From one end to the other in so many frames; gives how many of them showed no row where one should be. */
     sweep(selector, frames, isUp) {
       const box = document.querySelector(selector);
+      const { left, top, width, height } = box.getBoundingClientRect();
+      const isBlank = () => !document.elementFromPoint(left + width / 2, top + height / 2)?.closest("[role=listitem], [data-row]");
       return new Promise((resolve) => {
         let step = 0;
+        let blank = 0;
+        // Moved between frames, as a wheel does: the frame that follows has told the page before it is drawn.
         const move = () => {
           step += 1;
           const part = isUp ? 1 - step / frames : step / frames;
           box.scrollTop = (box.scrollHeight - box.clientHeight) * part;
-          if (step < frames) requestAnimationFrame(move);
-          else requestAnimationFrame(() => requestAnimationFrame(resolve));
+          requestAnimationFrame(() => {
+            if (isBlank()) blank += 1;
+            if (step < frames) soon(move);
+            else resolve(blank);
+          });
         };
-        requestAnimationFrame(move);
+        soon(move);
       });
     },
   };

@@ -20,6 +20,7 @@ _ROWS = (
     ("… key to frame, p95, ms", "typing_key_p95"),
     ("… scroll from top to end: longest gap, ms", "scroll_gap_max"),
     ("… frames a second", "scroll_fps"),
+    ("… frames of 240 without a row in the middle", "scroll_blank"),
     ("… longest task, ms", "scroll_longest"),
     ("… JavaScript heap, MB", "heap_mb"),
     ("… elements in the document", "nodes"),
@@ -30,10 +31,16 @@ _ROWS = (
     ("… longest task, ms", "search_longest"),
     ("… scroll from top to end: longest gap, ms", "protocol_scroll_gap_max"),
     ("… frames a second", "protocol_scroll_fps"),
-    ("… JavaScript heap, after the search too, MB", "search_heap_mb"),
+    ("… frames of 240 without a row in the middle", "protocol_scroll_blank"),
+    ("… JavaScript heap, after the search too, MB", "search_heap_mb", "both_s"),
     ("… elements in the document", "protocol_nodes"),
+    ("both views while the updates stream in: seconds until all are shown", "both_s"),
+    ("… longest task, ms", "both_longest"),
+    ("… key to frame, p95, ms", "both_key_p95"),
+    ("… at most, ms", "both_key_max"),
+    ("… longest gap between frames, ms", "both_gap_max"),
 )
-_GROWING = ("stream_s", "load_ms", "heap_mb", "protocol_load_ms", "found_ms", "search_heap_mb")
+_GROWING = ("stream_s", "load_ms", "heap_mb", "protocol_load_ms", "found_ms", "search_heap_mb", "both_s")
 
 
 def of(results: dict[str, Any]) -> str:

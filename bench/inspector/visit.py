@@ -33,14 +33,16 @@ class Visit:
     figures: Figures = field(default_factory=dict)
 
     async def run(self) -> Figures:
-        await self._stream()
+        await self._stream("stream")
         await self._reload()
         await self._protocol()
+        self.conversation = self.server.converse()
+        await self._stream("both", "&tab=both")
         return self.figures
 
-    async def _stream(self) -> None:
+    async def _stream(self, name: str, tab: str = "") -> None:
         """Type while the updates come in."""
-        await self._open()
+        await self._open(tab)
         await self.page.until(_IS_READY)
         await self.page.eval("document.querySelector('#prompt').focus()")
         await self.page.eval("meter.begin()")
@@ -50,8 +52,8 @@ class Visit:
         while not shown.done():
             await self._type("typing ")
         await filling
-        self.figures["stream_s"] = asyncio.get_running_loop().time() - began
-        self._note("stream", await self.page.eval("meter.end()"))
+        self.figures[f"{name}_s"] = asyncio.get_running_loop().time() - began
+        self._note(name, await self.page.eval("meter.end()"))
 
     async def _reload(self) -> None:
         """The same with its whole history: how long until it is there, then keys, then the scroll bar."""
@@ -111,13 +113,15 @@ class Visit:
     async def _sweep(self, name: str, selector: str) -> None:
         """To the top at once, then down to the end."""
         await self.page.eval(f"meter.sweep('{selector}', 1, true)")
-        await self._measure(name, self.page.eval(f"meter.sweep('{selector}', {FRAMES}, false)"))
+        blank = await self._measure(name, self.page.eval(f"meter.sweep('{selector}', {FRAMES}, false)"))
+        self.figures[f"{name}_blank"] = blank
 
-    async def _measure(self, name: str, work: Any) -> None:
+    async def _measure(self, name: str, work: Any) -> Any:
         await self.page.eval("meter.begin()")
-        await work
+        given = await work
         await asyncio.sleep(0.2)
         self._note(name, await self.page.eval("meter.end()"))
+        return given
 
     def _note(self, name: str, taken: dict[str, list[float]]) -> None:
         self._note_tasks(name, taken["tasks"])

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useLayoutEffect, useReducer, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { Viewport } from "./viewport";
 
 interface Props {
@@ -45,7 +46,8 @@ export function TallList({ count, label, isBusy, keyOf, guess, pinned, children,
     };
   }, [viewport]);
   const onScroll = (): void => {
-    if (box.current !== null && viewport.scrolled(box.current)) redraw();
+    // In this very frame: else it would show an empty place.
+    if (box.current !== null && viewport.scrolled(box.current)) flushSync(redraw);
   };
 
   const rows: ReactNode[] = [];

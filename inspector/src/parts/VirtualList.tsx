@@ -1,4 +1,5 @@
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 
 interface Props {
   count: number;
@@ -21,7 +22,8 @@ export function VirtualList({ count, rowHeight, label, followsEnd, children }: P
     const node = box.current;
     if (node === null) return;
     isAtEnd.current = node.scrollTop + node.clientHeight >= node.scrollHeight - rowHeight;
-    setTop(Math.floor(node.scrollTop / rowHeight)); // nothing is drawn anew within a row
+    // In this very frame, else it would show an empty place; but nothing is drawn anew within a row.
+    flushSync(() => setTop(Math.floor(node.scrollTop / rowHeight)));
   }, [rowHeight]);
   useEffect(() => {
     const node = box.current;

@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
 
 /** For each millisecond of drawing, others have the page for so many. */
-const SHARE = 2;
+const SHARE = 4;
 
 /**
  * A value that components can watch. Changes within one frame are told once; where drawing takes long, frames are left
