@@ -32,7 +32,7 @@ _ROWS = (
     ("… scroll from top to end: longest gap, ms", "protocol_scroll_gap_max"),
     ("… frames a second", "protocol_scroll_fps"),
     ("… frames of 240 without a row in the middle", "protocol_scroll_blank"),
-    ("… JavaScript heap, after the search too, MB", "search_heap_mb", "both_s"),
+    ("… JavaScript heap, after the search too, MB", "search_heap_mb"),
     ("… elements in the document", "protocol_nodes"),
     ("both views while the updates stream in: seconds until all are shown", "both_s"),
     ("… longest task, ms", "both_longest"),
