@@ -53,7 +53,7 @@ class Results:
 
 def run_cases(cases: Sequence[Case], *, rounds: int, form: str) -> Results:
     began = time.monotonic()
-    results = Results(machine=_machine(), ceiling=measure_ceiling(), form=form)
+    results = Results(machine=machine(), ceiling=measure_ceiling(), form=form)
     for turn in range(rounds):
         for case in cases:
             if case.rounds is not None and turn >= case.rounds:
@@ -118,7 +118,7 @@ def _port(path: Path) -> int:
     return int(path.read_text())
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     model = next(
         (
             line.partition(":")[2].strip()

@@ -1,4 +1,5 @@
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 
 interface Props {
   count: number;
@@ -21,7 +22,8 @@ export function VirtualList({ count, rowHeight, label, followsEnd, children }: P
     const node = box.current;
     if (node === null) return;
     isAtEnd.current = node.scrollTop + node.clientHeight >= node.scrollHeight - rowHeight;
-    setTop(node.scrollTop);
+    // In this very frame, else it would show an empty place; but nothing is drawn anew within a row.
+    flushSync(() => setTop(Math.floor(node.scrollTop / rowHeight)));
   }, [rowHeight]);
   useEffect(() => {
     const node = box.current;
@@ -34,8 +36,8 @@ export function VirtualList({ count, rowHeight, label, followsEnd, children }: P
     const node = box.current;
     if (node !== null && followsEnd && isAtEnd.current) node.scrollTop = node.scrollHeight;
   }, [count, followsEnd, height]);
-  const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
-  const last = Math.min(count, Math.ceil((top + height) / rowHeight) + OVERSCAN);
+  const first = Math.max(0, Math.min(top, count) - OVERSCAN);
+  const last = Math.min(count, top + 1 + Math.ceil(height / rowHeight) + OVERSCAN);
   const rows: ReactNode[] = [];
   for (let index = first; index < last; index += 1) {
     rows.push(

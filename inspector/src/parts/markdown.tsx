@@ -1,6 +1,6 @@
 import MarkdownIt from "markdown-it";
 import { memo, useMemo } from "react";
-import type { Text } from "../state/timeline";
+import type { GrowingText } from "../state/text";
 
 /**
  * Agents' text is hostile until shown otherwise: no HTML, no images from anywhere, links only to the web and only
@@ -38,12 +38,13 @@ const Piece = memo(function Piece({ source }: { source: string }) {
   return <div className="markdown" dangerouslySetInnerHTML={html} />;
 });
 
-/** Text as it streams: what is settled is not drawn again. */
-export function Markdown({ text }: { text: Text }) {
+/** Text as it streams, or one piece of it: what is settled is not drawn again. */
+export function Markdown({ text, piece }: { text: GrowingText; piece?: number }) {
+  if (piece !== undefined) return text.pieces === 0 ? null : <Piece source={text.piece(piece)} />;
   return (
     <>
-      {text.settled.map((piece, index) => (
-        <Piece key={index} source={piece} />
+      {text.settled.map((settled, index) => (
+        <Piece key={index} source={settled} />
       ))}
       {text.tail !== "" && <Piece source={text.tail} />}
     </>

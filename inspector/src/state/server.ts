@@ -1,4 +1,5 @@
 import { type AskContext, type ConnectionState, ProblemError, SandboxAgent } from "sandbox-agent-client";
+import { paced } from "./pace";
 import { Store, useStore } from "./store";
 
 /** Where the server is: above `/ui/`, whatever the base path. */
@@ -36,7 +37,7 @@ export const sandbox = new SandboxAgent({
   fetch: async (input, init) => {
     const response = await fetch(input, init);
     if (response.status === 401) isSignedOut.set(true);
-    return response;
+    return paced(response);
   },
   onPermission: askPerson,
   onQuestion: askPerson,

@@ -10,13 +10,15 @@ import type {
   UsageUpdate,
 } from "@agentclientprotocol/sdk";
 import type { QuestionRequest, SessionEvent } from "sandbox-agent-client";
+import { type Envelope, envelopeOf } from "./journal";
+import { GrowingText } from "./text";
 
 export interface TextItem {
   kind: "agent" | "thought" | "user";
   key: number;
   time: number;
   messageId: string | null;
-  text: Text;
+  text: GrowingText;
   /** Everything but text: images, links, files. */
   blocks: ContentBlock[];
 }
@@ -54,15 +56,6 @@ export interface NoteItem {
 }
 export type Item = TextItem | ToolItem | PlanItem | AskItem | NoteItem;
 
-/** Text that grows: settled pieces are drawn once, only the tail again and again. */
-export interface Text {
-  settled: string[];
-  tail: string;
-}
-
-const SETTLE_AT = 2_000;
-const SETTLE_HARD = 12_000;
-
 /** What a conversation looks like, made of its messages. Mutable; `version` tells that something changed. */
 export class Timeline {
   items: Item[] = [];
@@ -76,22 +69,25 @@ export class Timeline {
   usage: UsageUpdate | null = null;
   title: string | null = null;
   ended: string | null = null;
-  events: SessionEvent[] = [];
+  /** Every envelope, both ways. Only ever grows. */
+  readonly journal: Envelope[] = [];
   readonly #tools = new Map<string, ToolItem>();
   readonly #calls = new Map<string, string>();
+  #asks: AskItem[] = [];
   #plan: PlanItem | null = null;
   #nextKey = 1;
 
   feed(events: SessionEvent[]): void {
     for (const event of events) {
-      this.events.push(event);
+      this.journal.push(envelopeOf(event));
       this.#take(event);
     }
     this.version += 1;
   }
 
-  openAsks(): AskItem[] {
-    return this.items.filter((item): item is AskItem => item.kind === "ask" && item.outcome === null);
+  /** What waits for an answer. Kept apart, so that nobody has to look through all items for it. */
+  openAsks(): readonly AskItem[] {
+    return this.#asks;
   }
 
   /** The turn of somebody else is over. */
@@ -124,9 +120,7 @@ export class Timeline {
 
   #takeAnswer(event: SessionEvent, message: Message, scope: string): void {
     const isOurs = event.source === "client";
-    const ask = this.items.findLast(
-      (item): item is AskItem => item.kind === "ask" && item.outcome === null && same(item.id, message.id),
-    );
+    const ask = this.#asks.findLast(({ id }) => same(id, message.id));
     const key = `${scope} ${JSON.stringify(message.id)}`;
     const method = isOurs ? undefined : this.#calls.get(key);
     if (method !== undefined) {
@@ -135,18 +129,18 @@ export class Timeline {
       else if (method === "session/set_config_option") this.#configured(message);
       else if (message.error) this.#note(event.time, "error", `${method} failed`, errorText(message.error));
     } else if (ask !== undefined && (isOurs || event.source === "server")) {
-      ask.outcome = outcomeOf(ask, message);
-      ask.by = isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy";
+      this.#close(ask, outcomeOf(ask, message), isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy");
     }
   }
 
   #takeAsk(event: SessionEvent, message: Message): void {
     const method = ASKS[message.method as string];
     if (method === undefined) return;
-    const known = this.openAsks().find(({ id }) => same(id, message.id));
+    const known = this.#asks.find(({ id }) => same(id, message.id));
     if (known !== undefined) known.params = message.params;
     else {
-      this.#add<AskItem>({ kind: "ask", time: event.time, id: message.id, method, params: message.params, outcome: null, by: null });
+      const { time } = event;
+      this.#asks.push(this.#add<AskItem>({ kind: "ask", time, id: message.id, method, params: message.params, outcome: null, by: null }));
     }
   }
 
@@ -157,8 +151,8 @@ export class Timeline {
         this.#update(event, params["update"] as SessionUpdate);
         break;
       case "$/cancel_request": {
-        const ask = this.openAsks().find(({ id }) => same(id, params["requestId"]));
-        if (ask !== undefined) Object.assign(ask, { outcome: "Settled elsewhere or withdrawn", by: null });
+        const ask = this.#asks.find(({ id }) => same(id, params["requestId"]));
+        if (ask !== undefined) this.#close(ask, "Settled elsewhere or withdrawn", null);
         break;
       }
       case "_sandboxagent/session/ended":
@@ -262,7 +256,12 @@ export class Timeline {
   }
 
   #abandonAsks(): void {
-    for (const ask of this.openAsks()) Object.assign(ask, { outcome: "Not answered", by: null });
+    for (const ask of this.#asks) this.#close(ask, "Not answered", null);
+  }
+
+  #close(ask: AskItem, outcome: string, by: string | null): void {
+    Object.assign(ask, { outcome, by });
+    this.#asks = this.#asks.filter((one) => one !== ask);
   }
 
   #hasRecent(text: string): boolean {
@@ -275,7 +274,7 @@ export class Timeline {
   }
 
   #addText(kind: TextItem["kind"], time: number, messageId: string | null): TextItem {
-    return this.#add<TextItem>({ kind, time, messageId, text: { settled: [], tail: "" }, blocks: [] });
+    return this.#add<TextItem>({ kind, time, messageId, text: new GrowingText(), blocks: [] });
   }
 
   #add<T extends Item>(item: Omit<T, "key">): T {
@@ -312,31 +311,8 @@ const STOPS: Record<string, string> = {
 };
 
 function addBlock(item: TextItem, block: ContentBlock): void {
-  if (block.type === "text") append(item.text, block.text);
+  if (block.type === "text") item.text.append(block.text);
   else item.blocks = [...item.blocks, block];
-}
-
-function append(text: Text, more: string): void {
-  text.tail += more;
-  if (text.tail.length < SETTLE_AT) return;
-  const cut = placeToCut(text.tail);
-  if (cut === 0) return;
-  text.settled = [...text.settled, text.tail.slice(0, cut)];
-  text.tail = text.tail.slice(cut);
-}
-
-/** After the last blank line that is outside a code fence; anywhere once it is too long. */
-function placeToCut(tail: string): number {
-  let cut = 0;
-  let isFenced = false;
-  let at = 0;
-  for (const line of tail.split("\n")) {
-    if (/^\s{0,3}(```|~~~)/.test(line)) isFenced = !isFenced;
-    at += line.length + 1;
-    if (line.trim() === "" && !isFenced && at < tail.length) cut = at;
-  }
-  if (cut === 0 && tail.length > SETTLE_HARD && !isFenced) cut = tail.lastIndexOf("\n") + 1 || tail.length;
-  return cut;
 }
 
 function same(a: unknown, b: unknown): boolean {

@@ -1,71 +1,58 @@
-import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useMemo, useState } from "react";
 import { Markdown } from "../parts/markdown";
 import { Empty, Time } from "../parts/small";
+import { TallList } from "../parts/TallList";
+import { type Row, Rows } from "../state/rows";
 import type { Item, PlanItem, TextItem, Timeline } from "../state/timeline";
 import { AskCard } from "./Asks";
 import { Block, ToolCard } from "./ToolCall";
 
-const PAGE = 150;
-
-/** The conversation as people read it. Only the newest part is drawn until more is asked for. */
-export function ConversationView({ timeline, version, isReady }: { timeline: Timeline; version: number; isReady: boolean }) {
-  const [pages, setPages] = useState(1);
-  const box = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
-  const shown = timeline.items.slice(-pages * PAGE);
-  const hidden = timeline.items.length - shown.length;
-  useLayoutEffect(() => {
-    const node = box.current;
-    if (node !== null && isAtEnd.current) node.scrollTop = node.scrollHeight;
-  }, [version, isReady]);
-  useEffect(() => {
-    const node = box.current;
-    const column = node?.firstElementChild;
-    if (!node || !column) return;
-    const observer = new ResizeObserver(() => {
-      if (isAtEnd.current) node.scrollTop = node.scrollHeight;
-    });
-    observer.observe(column);
-    observer.observe(node);
-    return () => observer.disconnect();
-  }, []);
-  const onScroll = (): void => {
-    const node = box.current;
-    if (node !== null) isAtEnd.current = node.scrollTop + node.clientHeight >= node.scrollHeight - 40;
-  };
+/** The conversation as people read it. `version` tells that the timeline, which is mutable, has changed. */
+export function ConversationView({ timeline, isReady }: { timeline: Timeline; version: number; isReady: boolean }) {
+  const known = useMemo(() => ({ timeline, rows: new Rows() }), [timeline]);
+  const rows = known.rows.of(timeline.items);
+  const open = timeline.openAsks();
+  const pinned = open.map(({ key }) => known.rows.indexOf(key)).filter((index) => index !== undefined);
+  const end = (
+    <>
+      {isReady && rows.length === 0 && (
+        <Empty title="Nothing has been said yet">
+          <p className="muted">Write below to begin the first turn.</p>
+        </Empty>
+      )}
+      {timeline.isBusy && open.length === 0 && (
+        <p className="working" role="status">
+          <i aria-hidden="true" />
+          Working
+        </p>
+      )}
+    </>
+  );
+  const at = (index: number): Row => rows[index] as Row;
   return (
-    <div ref={box} className="conversation" onScroll={onScroll} tabIndex={0} role="log" aria-label="Conversation" aria-busy={timeline.isBusy}>
-      <div className="column">
-        {hidden > 0 && (
-          <button type="button" className="earlier" onClick={() => setPages(pages + 2)}>
-            Show {Math.min(hidden, 2 * PAGE)} earlier of {hidden}
-          </button>
-        )}
-        {isReady && timeline.items.length === 0 && (
-          <Empty title="Nothing has been said yet">
-            <p className="muted">Write below to begin the first turn.</p>
-          </Empty>
-        )}
-        {shown.map((item) => (
-          <Entry key={item.key} item={item} stamp={stampOf(item)} />
-        ))}
-        {timeline.isBusy && timeline.openAsks().length === 0 && (
-          <p className="working" role="status">
-            <i aria-hidden="true" />
-            Working
-          </p>
-        )}
-      </div>
-    </div>
+    <TallList count={rows.length} label="Conversation" isBusy={timeline.isBusy} keyOf={(index) => keyOf(at(index))} guess={(index) => guess(at(index))} pinned={pinned} end={end}>
+      {(index) => <Entry {...at(index)} stamp={stampOf(at(index))} />}
+    </TallList>
   );
 }
 
-/** Items are mutable: what tells that one has changed. */
-function stampOf(item: Item): unknown {
+function keyOf({ item, piece }: Row): string {
+  return `${item.key}.${piece}`;
+}
+
+/** Pixels, roughly: lines of some hundred characters. */
+function guess({ item, piece }: Row): number {
+  if (item.kind === "agent" || item.kind === "user") return 34 + Math.ceil(item.text.piece(piece).length / 110) * 22;
+  return { thought: 34, tool: 48, plan: 150, ask: 90, note: 34 }[item.kind];
+}
+
+/** Items are mutable: what tells that a row has changed. */
+function stampOf({ item, piece, isLast }: Row): unknown {
   switch (item.kind) {
     case "agent":
-    case "thought":
     case "user":
+      return `${piece < item.text.settled.length ? "settled" : item.text.tail.length} ${isLast ? item.blocks.length : ""}`;
+    case "thought":
       return `${item.text.settled.length} ${item.text.tail.length} ${item.blocks.length}`;
     case "tool":
       return item.call;
@@ -78,28 +65,24 @@ function stampOf(item: Item): unknown {
   }
 }
 
-const Entry = memo(function Entry({ item }: { item: Item; stamp: unknown }) {
+const Entry = memo(function Entry({ item, piece, isLast }: { item: Item; piece: number; isLast: boolean; stamp: unknown }) {
+  const part = `${piece > 0 ? "continued" : ""} ${isLast ? "" : "continues"}`;
   switch (item.kind) {
     case "user":
       return (
-        <article className="entry user" aria-label="You">
+        <article className={`entry user ${part}`} aria-label="You">
           <Time at={item.time} />
-          <Message item={item} />
+          <Message item={item} piece={piece} isLast={isLast} />
         </article>
       );
     case "agent":
       return (
-        <article className="entry agent" aria-label="Agent">
-          <Message item={item} />
+        <article className={`entry agent ${part}`} aria-label="Agent">
+          <Message item={item} piece={piece} isLast={isLast} />
         </article>
       );
     case "thought":
-      return (
-        <details className="entry thought">
-          <summary>Thought</summary>
-          <Message item={item} />
-        </details>
-      );
+      return <Thought item={item} />;
     case "tool":
       return (
         <div className="entry">
@@ -124,14 +107,30 @@ const Entry = memo(function Entry({ item }: { item: Item; stamp: unknown }) {
   }
 });
 
-function Message({ item }: { item: TextItem }) {
+function Message({ item, piece, isLast }: { item: TextItem; piece: number; isLast: boolean }) {
   return (
     <div className="message">
-      <Markdown text={item.text} />
-      {item.blocks.map((block, index) => (
-        <Block key={index} block={block} />
-      ))}
+      <Markdown text={item.text} piece={piece} />
+      {isLast && item.blocks.map((block, index) => <Block key={index} block={block} />)}
     </div>
+  );
+}
+
+/** A long one is drawn only when somebody wants to read it. */
+function Thought({ item }: { item: TextItem }) {
+  const [wasOpen, setOpen] = useState(false);
+  return (
+    <details className="entry thought" onToggle={({ currentTarget }) => setOpen(wasOpen || currentTarget.open)}>
+      <summary>Thought</summary>
+      {(wasOpen || item.text.settled.length === 0) && (
+        <div className="message">
+          <Markdown text={item.text} />
+          {item.blocks.map((block, index) => (
+            <Block key={index} block={block} />
+          ))}
+        </div>
+      )}
+    </details>
   );
 }
 

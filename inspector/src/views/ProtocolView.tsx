@@ -1,20 +1,21 @@
-import type { SessionEvent } from "sandbox-agent-client";
-import { useDeferredValue, useMemo, useRef, useState } from "react";
+import { memo, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { bytes, Empty } from "../parts/small";
 import { VirtualList } from "../parts/VirtualList";
+import { describe, type Envelope } from "../state/journal";
+import { KINDS, type Kind, Search } from "../state/search";
 import type { Timeline } from "../state/timeline";
 
 const ROW = 28;
-const KINDS = ["all", "requests", "answers", "notifications", "errors"] as const;
-type Kind = (typeof KINDS)[number];
+/** Milliseconds of searching at a stretch. */
+const SLICE = 6;
 
 /** Every envelope of the session as it went over the wire, both ways. */
 export function ProtocolView({ timeline, version }: { timeline: Timeline; version: number }) {
   const [kind, setKind] = useState<Kind>("all");
   const [search, setSearch] = useState("");
-  const [chosen, setChosen] = useState<SessionEvent | null>(null);
-  const wanted = useDeferredValue(search.trim().toLowerCase());
-  const matching = useMatching(timeline, version, kind, wanted);
+  const [chosen, setChosen] = useState<Envelope | null>(null);
+  const matching = useSearch(timeline, version, kind, search.trim());
+  const total = timeline.journal.length;
   return (
     <section className="protocol" aria-label="Protocol">
       <div className="toolbar">
@@ -26,41 +27,47 @@ export function ProtocolView({ timeline, version }: { timeline: Timeline; versio
           ))}
         </select>
         <input type="search" aria-label="Search messages" placeholder="Search messages" value={search} onChange={(event) => setSearch(event.target.value)} />
-        <span className="muted count" aria-live="polite">
-          {matching.length === timeline.events.length ? `${matching.length} messages` : `${matching.length} of ${timeline.events.length}`}
+        <span className="muted count" aria-live="polite" aria-busy={!matching.isDone}>
+          {matching.found === null ? `${total} messages` : `${matching.count} of ${total}`}
         </span>
       </div>
-      {matching.length === 0 ? (
-        <Empty title="No messages" />
+      {matching.count === 0 ? (
+        <Empty title={matching.isDone ? "No messages" : "Searching"} />
       ) : (
-        <VirtualList count={matching.length} rowHeight={ROW} label="Messages" followsEnd={chosen === null}>
-          {(index) => <Row event={matching[index] as SessionEvent} isChosen={matching[index] === chosen} onChoose={setChosen} />}
+        <VirtualList count={matching.count} rowHeight={ROW} label="Messages" followsEnd={chosen === null}>
+          {(index) => <Line envelope={matching.at(index)} isChosen={matching.at(index) === chosen} onChoose={setChosen} />}
         </VirtualList>
       )}
-      {chosen !== null && <Detail event={chosen} onClose={() => setChosen(null)} />}
+      {chosen !== null && <Detail envelope={chosen} onClose={() => setChosen(null)} />}
     </section>
   );
 }
 
-function Row({ event, isChosen, onChoose }: { event: SessionEvent; isChosen: boolean; onChoose: (event: SessionEvent) => void }) {
-  const text = textOf(event);
-  const isOut = event.source === "client";
-  return (
-    <button type="button" className="envelope mono" aria-pressed={isChosen} onClick={() => onChoose(event)}>
-      <span className={`direction ${event.source}`} title={isOut ? "client to agent" : `from the ${event.source}`}>
-        {isOut ? "→" : "←"} <span className="who">{event.source}</span>
-      </span>
-      <span className="when">{clock(event.time)}</span>
-      <span className={`method ${isError(event) ? "bad" : ""}`}>{labelOf(event)}</span>
-      <span className="preview">{previewOf(event)}</span>
-      <span className="size">{bytes(text.length)}</span>
-    </button>
-  );
+interface LineProps {
+  envelope: Envelope;
+  isChosen: boolean;
+  onChoose: (envelope: Envelope) => void;
 }
 
-function Detail({ event, onClose }: { event: SessionEvent; onClose: () => void }) {
+const Line = memo(function Line({ envelope, isChosen, onChoose }: LineProps) {
+  const { label, preview } = describe(envelope);
+  const isOut = envelope.source === "client";
+  return (
+    <button type="button" className="envelope mono" aria-pressed={isChosen} onClick={() => onChoose(envelope)}>
+      <span className={`direction ${envelope.source}`} title={isOut ? "client to agent" : `from the ${envelope.source}`}>
+        {isOut ? "→" : "←"} <span className="who">{envelope.source}</span>
+      </span>
+      <span className="when">{clock(envelope.time)}</span>
+      <span className={`method ${envelope.isError ? "bad" : ""}`}>{label}</span>
+      <span className="preview">{preview}</span>
+      <span className="size">{bytes(envelope.text.length)}</span>
+    </button>
+  );
+});
+
+function Detail({ envelope, onClose }: { envelope: Envelope; onClose: () => void }) {
   const [isCopied, setCopied] = useState(false);
-  const json = useMemo(() => JSON.stringify(event.message, null, 2), [event]);
+  const json = useMemo(() => JSON.stringify(JSON.parse(envelope.text), null, 2), [envelope]);
   const copy = async (): Promise<void> => {
     await navigator.clipboard?.writeText(json);
     setCopied(true);
@@ -69,10 +76,10 @@ function Detail({ event, onClose }: { event: SessionEvent; onClose: () => void }
   return (
     <div className="envelope-detail">
       <header>
-        <strong>{labelOf(event)}</strong>
+        <strong>{describe(envelope).label}</strong>
         <span className="muted">
-          {event.source} · {clock(event.time)} · {bytes(textOf(event).length)}
-          {event.sequence !== null && ` · #${event.sequence}`}
+          {envelope.source} · {clock(envelope.time)} · {bytes(envelope.text.length)}
+          {envelope.sequence !== null && ` · #${envelope.sequence}`}
         </span>
         <button type="button" className="small" onClick={() => void copy()}>
           {isCopied ? "Copied" : "Copy as JSON"}
@@ -88,68 +95,31 @@ function Detail({ event, onClose }: { event: SessionEvent; onClose: () => void }
   );
 }
 
-/** Only what is new is looked at, so that a stream of messages costs little. */
-function useMatching(timeline: Timeline, version: number, kind: Kind, wanted: string): SessionEvent[] {
-  const cache = useRef<{ key: string; timeline: Timeline; seen: number; found: SessionEvent[] } | null>(null);
-  return useMemo(() => {
-    const key = `${kind} ${wanted}`;
-    if (cache.current?.key !== key || cache.current.timeline !== timeline) cache.current = { key, timeline, seen: 0, found: [] };
-    const state = cache.current;
-    if (kind === "all" && wanted === "") return timeline.events.slice();
-    const fresh: SessionEvent[] = [];
-    for (; state.seen < timeline.events.length; state.seen += 1) {
-      const event = timeline.events[state.seen] as SessionEvent;
-      if (isOfKind(event, kind) && (wanted === "" || textOf(event).toLowerCase().includes(wanted))) fresh.push(event);
-    }
-    if (fresh.length > 0) state.found = [...state.found, ...fresh];
-    return state.found;
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- the timeline is mutable: its version stands for it
-  }, [timeline, version, kind, wanted]);
-}
-
-type Parsed = { id?: unknown; method?: string; error?: { code: number; message: string }; params?: { update?: { sessionUpdate?: string } } };
-
-function labelOf({ message }: SessionEvent): string {
-  const { method, id, error, params } = message as Parsed;
-  if (method === "session/update") return params?.update?.sessionUpdate ?? method;
-  if (method !== undefined) return method;
-  return error ? `error ${error.code} · ${String(id)}` : `answer · ${String(id)}`;
-}
-
-/** What is particular to the message: without the envelope and what the other columns say. */
-function previewOf({ message }: SessionEvent): string {
-  const { params, result, error } = message as Parsed & { result?: unknown };
-  const { sessionId: _, update, ...rest } = (params ?? {}) as Record<string, unknown>;
-  const { sessionUpdate: __, ...content } = (update ?? {}) as Record<string, unknown>;
-  return JSON.stringify(update ? content : (error ?? result ?? rest)).slice(0, 300);
-}
-
-function isOfKind({ message }: SessionEvent, kind: Kind): boolean {
-  const { method, id, error } = message as Parsed;
-  switch (kind) {
-    case "all":
-      return true;
-    case "requests":
-      return method !== undefined && id !== undefined;
-    case "answers":
-      return method === undefined;
-    case "notifications":
-      return method !== undefined && id === undefined;
-    case "errors":
-      return error !== undefined || method === "_sandboxagent/error";
-  }
-}
-
-function isError({ message }: SessionEvent): boolean {
-  return (message as Parsed).error !== undefined;
-}
-
-const texts = new WeakMap<SessionEvent, string>();
-
-function textOf(event: SessionEvent): string {
-  let text = texts.get(event);
-  if (text === undefined) texts.set(event, (text = JSON.stringify(event.message)));
-  return text;
+/** The first slice is searched at once, the rest between frames. Only what is new is looked at when more comes. */
+function useSearch({ journal }: Timeline, version: number, kind: Kind, wanted: string): Search {
+  const latest = useRef<Search | null>(null);
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  const search = useMemo(() => {
+    const known = latest.current;
+    const current = known?.isFor(journal, kind, wanted) ? known : new Search(journal, kind, wanted, known);
+    current.advance(SLICE);
+    return (latest.current = current);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the journal is mutable: the version stands for it
+  }, [journal, version, kind, wanted]);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const goOn = (): void => {
+      if (search.isDone) return;
+      timer = setTimeout(() => {
+        search.advance(SLICE);
+        redraw();
+        goOn();
+      });
+    };
+    goOn();
+    return () => clearTimeout(timer);
+  }, [search, version]);
+  return search;
 }
 
 function clock(time: number): string {

@@ -1,0 +1,40 @@
+import type { Item } from "./timeline";
+
+/** What is drawn at once: an item, or one piece of a message that is long. */
+export interface Row {
+  item: Item;
+  piece: number;
+  isLast: boolean;
+}
+
+/** The rows of a timeline. Only the newest item gains rows, so that only it is looked at again. */
+export class Rows {
+  readonly #rows: Row[] = [];
+  readonly #asks = new Map<number, number>();
+  #items = 0;
+  #lastStart = 0;
+
+  /** What has come since the last time is taken in. */
+  of(items: readonly Item[]): readonly Row[] {
+    this.#rows.length = this.#lastStart;
+    for (let index = Math.max(0, this.#items - 1); index < items.length; index += 1) {
+      const item = items[index] as Item;
+      this.#lastStart = this.#rows.length;
+      if (item.kind === "ask") this.#asks.set(item.key, this.#rows.length);
+      const pieces = piecesOf(item);
+      for (let piece = 0; piece < pieces; piece += 1) this.#rows.push({ item, piece, isLast: piece === pieces - 1 });
+    }
+    this.#items = items.length;
+    return this.#rows;
+  }
+
+  /** Where a question stands. */
+  indexOf(askKey: number): number | undefined {
+    return this.#asks.get(askKey);
+  }
+}
+
+function piecesOf(item: Item): number {
+  if (item.kind !== "agent" && item.kind !== "user") return 1;
+  return Math.max(1, item.text.pieces);
+}

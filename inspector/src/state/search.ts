@@ -1,0 +1,78 @@
+import type { Envelope } from "./journal";
+
+export const KINDS = ["all", "requests", "answers", "notifications", "errors"] as const;
+export type Kind = (typeof KINDS)[number];
+
+const STEP = 200;
+
+/** Looks for envelopes a slice at a time, so that a hundred thousand of them never hold up a key. */
+export class Search {
+  /** Indexes into the journal; null while everything is wanted. */
+  readonly found: number[] | null;
+  readonly #pattern: RegExp | null;
+  /** What an earlier search found, when this one asks for more of the same. */
+  readonly #among: number[];
+  #next = 0;
+  #seen = 0;
+
+  constructor(
+    readonly journal: readonly Envelope[],
+    readonly kind: Kind,
+    readonly wanted: string,
+    earlier: Search | null = null,
+  ) {
+    this.found = kind === "all" && wanted === "" ? null : [];
+    this.#pattern = wanted === "" ? null : new RegExp(wanted.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"), "i");
+    const isNarrower =
+      earlier !== null && earlier.found !== null && earlier.journal === journal && earlier.kind === kind && wanted.includes(earlier.wanted);
+    this.#among = isNarrower ? [...(earlier.found as number[]), ...earlier.#among.slice(earlier.#next)] : [];
+    this.#seen = isNarrower ? earlier.#seen : 0;
+  }
+
+  get isDone(): boolean {
+    return this.found === null || (this.#next >= this.#among.length && this.#seen >= this.journal.length);
+  }
+
+  get count(): number {
+    return this.found === null ? this.journal.length : this.found.length;
+  }
+
+  at(index: number): Envelope {
+    return this.journal[this.found === null ? index : (this.found[index] as number)] as Envelope;
+  }
+
+  isFor(journal: readonly Envelope[], kind: Kind, wanted: string): boolean {
+    return this.journal === journal && this.kind === kind && this.wanted === wanted;
+  }
+
+  /** Go on for so many milliseconds, or to the end. */
+  advance(budget: number): void {
+    const until = performance.now() + budget;
+    while (!this.isDone) {
+      for (let step = 0; step < STEP && !this.isDone; step += 1) {
+        const index = this.#next < this.#among.length ? (this.#among[this.#next++] as number) : this.#seen++;
+        if (this.#matches(this.journal[index] as Envelope)) this.found?.push(index);
+      }
+      if (performance.now() >= until) return;
+    }
+  }
+
+  #matches(envelope: Envelope): boolean {
+    return isOfKind(envelope, this.kind) && (this.#pattern === null || this.#pattern.test(envelope.text));
+  }
+}
+
+function isOfKind({ kind, isError }: Envelope, wanted: Kind): boolean {
+  switch (wanted) {
+    case "all":
+      return true;
+    case "requests":
+      return kind === "request";
+    case "answers":
+      return kind === "answer";
+    case "notifications":
+      return kind === "notification";
+    case "errors":
+      return isError;
+  }
+}
