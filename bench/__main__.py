@@ -12,7 +12,7 @@ from bench.workshop import CACHE, find_peer
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--full", action="store_true", help="every scenario at three sizes, more rounds")
-    parser.add_argument("--rounds", type=int, help="how often each case runs  [2, or 5 with --full]")
+    parser.add_argument("--rounds", type=int, help="how often each case runs  [2, or 3 with --full]")
     parser.add_argument("--only", nargs="*", help="names of cases, or beginnings of them; writes no page")
     wanted = parser.parse_args()
     if find_peer() is None:
@@ -21,7 +21,7 @@ def main() -> None:
     cases = plan.full() if wanted.full else plan.quick()
     if wanted.only:
         cases = [case for case in cases if case.name.startswith(tuple(wanted.only))]
-    results = run_cases(cases, rounds=wanted.rounds or (5 if wanted.full else 2), form=form)
+    results = run_cases(cases, rounds=wanted.rounds or (3 if wanted.full else 2), form=form)
     print(f"\n{form} form: {results.seconds:.0f} s; raw results in {CACHE / 'results.json'}")
     if wanted.only:
         print(report.table(results))

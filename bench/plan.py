@@ -57,22 +57,22 @@ def full() -> list[Case]:
     flood = partial(partial, streams.flood)
     pair = (OURS, PEER)
     return [
-        Case("start", starting.start),
+        Case("start", starting.start, pair),
         *(Case(f"post-{clients}", trip(clients=clients), ALL + DOORS) for clients in (1, 4, 16, 64, 256)),
         *(
             Case(f"flood{tag}", flood(events=events), servers)
             for tag, events, servers in (
                 ("-10k", 10_000, ALL),
                 ("", 100_000, ALL + DOORS),
-                ("-1m", 1_000_000, ALL),
+                ("-1m", 1_000_000, pair),
             )
         ),
-        *(Case(f"flood-{n}", flood(sessions=n, events=20_000)) for n in (2, 8, 32)),
-        Case("slow", flood(events=100_000, bytes_per_s=8_000_000)),
-        Case("stalled", flood(events=100_000, stall_ms=2000)),
+        *(Case(f"flood-{n}", flood(sessions=n, events=20_000), (OURS, MEMORY, PEER)) for n in (2, 8, 32)),
+        Case("slow", flood(events=100_000, bytes_per_s=8_000_000), (OURS, MEMORY, PEER), rounds=1),
+        Case("stalled", flood(events=100_000, stall_ms=2000), (OURS, MEMORY, PEER), rounds=1),
         Case("latency", partial(streams.single_events, events=1000), ALL + DOORS),
         *(
-            Case(f"replay{tag}", partial(streams.replay, events=n), rounds=2)
+            Case(f"replay{tag}", partial(streams.replay, events=n), (OURS, MEMORY, PEER), rounds=2)
             for tag, n in (("-5k", 5_000), ("", 50_000), ("-500k", 500_000))
         ),
         *(
@@ -91,7 +91,7 @@ def full() -> list[Case]:
             for n in (20, 50, 200)
         ),
         *(
-            Case(f"get{tag}", partial(files.get_file, mebibytes=n))
+            Case(f"get{tag}", partial(files.get_file, mebibytes=n), pair)
             for tag, n in (("-64", 64), ("", 256), ("-1024", 1024))
         ),
         *(
