@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import re
 import shutil
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -15,6 +18,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 30.0
+_LOOK = 5.0
+"""Seconds for which the page itself watches out; then it is asked anew, as it may have been loaded anew."""
 _FLAGS = (
     "--no-sandbox,--disable-background-networking,--disable-component-update,--no-first-run,--disable-sync,"
     "--disable-default-apps,--disable-dev-shm-usage"
@@ -38,20 +43,46 @@ def missing(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+def find_agent_browser() -> str:
+    """The program for this machine, or else its wrapper, which takes a Node start for every command."""
+    packages = ROOT / "inspector" / "node_modules"
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    program = packages / "agent-browser" / "bin" / f"agent-browser-{platform.system().lower()}-{machine}"
+    if os.access(program, os.X_OK):
+        return str(program)
+    return find_tool("agent-browser", packages / ".bin")
+
+
 class Browser:
     """One page. `session` keeps it apart from any other browser on the machine."""
 
     def __init__(self, artifacts: Path) -> None:
-        self._tool = find_tool("agent-browser", ROOT / "inspector" / "node_modules" / ".bin")
+        self._tool = find_agent_browser()
         self._chromium = find_tool("chromium")
         self._session = f"inspector-{uuid4().hex[:8]}"
         self._artifacts = artifacts
 
     async def run(self, *words: str, deadline: float = DEADLINE) -> str:
+        code, out = await self._call(words, b"", deadline)
+        assert code == 0, f"agent-browser {' '.join(words)}: {out}"
+        return out
+
+    async def each(self, *commands: list[str]) -> None:
+        """Several commands in one call, which is quicker; the first that fails ends it."""
+        for done in await self._batch(*commands):
+            assert done["success"], f"agent-browser {done['command']}: {done['error']}"
+
+    async def _batch(self, *commands: list[str]) -> list[dict[str, Any]]:
+        words = ["batch", "--bail", "--json"]
+        _, out = await self._call(words, json.dumps(commands).encode(), DEADLINE * len(commands))
+        answers: list[dict[str, Any]] = json.loads(out)
+        return answers
+
+    async def _call(self, words: Sequence[str], given: bytes, deadline: float) -> tuple[int | None, str]:
         process = await asyncio.create_subprocess_exec(
             self._tool,
             *words,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={
@@ -62,20 +93,20 @@ class Browser:
             },
         )
         async with asyncio.timeout(deadline):
-            out, err = await process.communicate()
-        assert process.returncode == 0, f"agent-browser {' '.join(words)}: {out.decode()}{err.decode()}"
-        return out.decode()
+            out, err = await process.communicate(given)
+        return process.returncode, out.decode() or err.decode()
 
     async def open(self, url: str, *, width: int = 1280, height: int = 800) -> None:
-        await self.run("open", url)
+        await self.each(["open", url], ["set", "viewport", str(width), str(height)])
+
+    async def resize(self, width: int, height: int) -> None:
         await self.run("set", "viewport", str(width), str(height))
 
     async def click(self, selector: str) -> None:
-        await self.until(f"document.querySelector({json.dumps(selector)})")
-        await self.run("click", selector)
+        await self.until(f"document.querySelector({json.dumps(selector)})", then=["click", selector])
 
     async def fill(self, selector: str, text: str) -> None:
-        await self.run("fill", selector, text)
+        await self.until(f"document.querySelector({json.dumps(selector)})", then=["fill", selector, text])
 
     async def press(self, key: str) -> None:
         await self.run("press", key)
@@ -85,16 +116,20 @@ class Browser:
         answer = json.loads(await self.run("eval", f"JSON.stringify({script}) ?? 'null'", "--json"))
         return json.loads(answer["data"]["result"])
 
-    async def until(self, script: str, *, deadline: float = DEADLINE) -> None:
-        """Wait until an expression is true in the page."""
-        try:
-            async with asyncio.timeout(deadline):
-                while not await self.eval(f"Boolean({script})"):
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            name = await self.screenshot(f"timeout-{uuid4().hex[:6]}")
-            text = await self.eval("document.body.innerText")
-            pytest.fail(f"never true: {script}\nsee {name}\n{text[-2000:]}")
+    async def until(self, script: str, *, then: list[str] | None = None, deadline: float = DEADLINE) -> None:
+        """Wait until an expression is true in the page, and then carry out a command."""
+        end = time.monotonic() + deadline
+        while True:
+            look = ["eval", _watch(script, min(_LOOK, max(0.1, end - time.monotonic())))]
+            found, *rest = await self._batch(look, *([then] if then else []))
+            if found["success"]:
+                assert all(done["success"] for done in rest), rest
+                return
+            if time.monotonic() > end:
+                break
+        name = await self.screenshot(f"timeout-{uuid4().hex[:6]}")
+        text = await self.eval("document.body.innerText")
+        pytest.fail(f"never true: {script}\n{found['error']}\nsee {name}\n{text[-2000:]}")
 
     async def until_text(self, text: str, *, within: str = "body") -> None:
         await self.until(f"document.querySelector({json.dumps(within)})?.innerText.includes({json.dumps(text)})")
@@ -113,6 +148,19 @@ class Browser:
         await self.run("close")
 
 
+def _watch(script: str, seconds: float) -> str:
+    """A promise in the page that is kept once the expression is true, and broken when it takes too long."""
+    return f"""new Promise((keep, give_up) => {{
+      const end = Date.now() + {seconds * 1000:.0f};
+      const look = () => {{
+        if ({script}) keep(true);
+        else if (Date.now() > end) give_up(new Error("not yet"));
+        else setTimeout(() => {{ try {{ look() }} catch (error) {{ give_up(error) }} }}, 40);
+      }};
+      look();
+    }})"""
+
+
 class Inspector:
     """The inspector in a browser: what a person does with it."""
 
@@ -124,21 +172,22 @@ class Inspector:
         await self.browser.open(f"{self.url}/ui/", **size)
         await self.browser.until("document.querySelector('#new-session')")
 
-    async def start_session(self, cwd: str = "/tmp") -> None:
+    async def start_session(self, cwd: str = "/tmp", *, agent: str = "mock") -> None:
         browser = self.browser
+        before = await browser.eval("location.hash")
         await browser.click("#new-session")
         await browser.until("document.querySelector('select[name=agent]')?.options.length")
-        await browser.run("select", "select[name=agent]", "mock")
-        await browser.fill("input[name=cwd]", cwd)
-        await browser.click("#start-session")
+        await browser.each(
+            ["select", "select[name=agent]", agent], ["fill", "input[name=cwd]", cwd], ["click", "#start-session"]
+        )
+        await browser.until(f"location.hash !== {json.dumps(before)} && !document.querySelector('dialog')")
         await self.ready()
 
     async def ready(self) -> None:
         await self.browser.until("document.querySelector('#prompt') && !document.querySelector('#prompt').disabled")
 
     async def say(self, text: str) -> None:
-        await self.browser.fill("#prompt", text)
-        await self.browser.press("Enter")
+        await self.browser.each(["fill", "#prompt", text], ["press", "Enter"])
 
     async def until_status(self, word: str) -> None:
         await self.browser.until_text(word, within=".session-header .status")
