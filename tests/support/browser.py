@@ -161,6 +161,9 @@ def _watch(script: str, seconds: float) -> str:
     }})"""
 
 
+_ACTIONS = ["Rename", "Fork", "Export as Markdown", "Export as JSON lines", "Terminate"]
+
+
 class Inspector:
     """The inspector in a browser: what a person does with it."""
 
@@ -194,6 +197,24 @@ class Inspector:
 
     async def show(self, tab: str) -> None:
         await self.browser.click(f".tabs a:nth-child({['conversation', 'protocol', 'both', 'files'].index(tab) + 1})")
+
+    async def show_agents(self) -> None:
+        await self.browser.click(".topbar nav a:nth-child(2)")
+        await self.browser.until_text("Mock", within=".agent-grid")
+
+    async def choose(self, action: str) -> None:
+        """Pick something from the session's menu."""
+        await self.browser.click(".menu summary")
+        await self.browser.click(self._action(action))
+
+    async def download(self, file: Path, action: str) -> bytes:
+        """What the browser saves when something is picked from the session's menu."""
+        await self.browser.click(".menu summary")
+        await self.browser.run("download", self._action(action), str(file))
+        return file.read_bytes()
+
+    def _action(self, action: str) -> str:
+        return f".menu-items button:nth-child({_ACTIONS.index(action) + 1})"
 
     async def answers(self) -> list[str]:
         found: list[str] = await self.browser.eval(

@@ -71,6 +71,11 @@ export function bytes(size: number): string {
   return `${(size / 1_000_000).toFixed(1)} MB`;
 }
 
+export function duration(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
 /** Hand a file to the browser's downloads. */
 export function save(name: string, blob: Blob): void {
   const url = URL.createObjectURL(blob);

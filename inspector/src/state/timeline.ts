@@ -9,7 +9,8 @@ import type {
   ToolCallUpdate,
   UsageUpdate,
 } from "@agentclientprotocol/sdk";
-import type { QuestionRequest, SessionEvent } from "sandbox-agent-client";
+import type { HistoryEvent, QuestionRequest, SessionEvent } from "sandbox-agent-client";
+import { type Terminal, Terminals } from "./terminals";
 
 export interface TextItem {
   kind: "agent" | "thought" | "user";
@@ -25,6 +26,7 @@ export interface ToolItem {
   key: number;
   time: number;
   call: ToolCall;
+  terminals: Terminal[];
 }
 export interface PlanItem {
   kind: "plan";
@@ -79,6 +81,7 @@ export class Timeline {
   events: SessionEvent[] = [];
   readonly #tools = new Map<string, ToolItem>();
   readonly #calls = new Map<string, string>();
+  readonly #terminals = new Terminals();
   #plan: PlanItem | null = null;
   #nextKey = 1;
 
@@ -92,6 +95,21 @@ export class Timeline {
 
   openAsks(): AskItem[] {
     return this.items.filter((item): item is AskItem => item.kind === "ask" && item.outcome === null);
+  }
+
+  /** Whether a question was settled by somebody whose answer is not known here. */
+  get isPuzzled(): boolean {
+    return this.items.some((item) => item.kind === "ask" && item.outcome === ELSEWHERE);
+  }
+
+  /** Look for the answers that others gave among events of the history. */
+  explain(events: readonly HistoryEvent[]): void {
+    for (const item of this.items) {
+      if (item.kind !== "ask" || item.outcome !== ELSEWHERE) continue;
+      const found = events.find(({ source, envelope }) => source !== "agent" && envelope["method"] === undefined && same(envelope["id"], item.id));
+      if (found !== undefined) this.#answered(item, found.envelope as Message, found.source === "client" ? "another client" : "the server’s policy");
+    }
+    this.version += 1;
   }
 
   /** The turn of somebody else is over. */
@@ -135,12 +153,26 @@ export class Timeline {
       else if (method === "session/set_config_option") this.#configured(message);
       else if (message.error) this.#note(event.time, "error", `${method} failed`, errorText(message.error));
     } else if (ask !== undefined && (isOurs || event.source === "server")) {
-      ask.outcome = outcomeOf(ask, message);
-      ask.by = isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy";
+      this.#answered(ask, message, isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy");
+    } else if (isOurs) this.#showTerminal(this.#terminals.answer(message.id, message.result));
+  }
+
+  #answered(ask: AskItem, message: Message, by: string): void {
+    ask.outcome = outcomeOf(ask, message);
+    ask.by = ask.outcome === "Cancelled" ? null : by;
+  }
+
+  #showTerminal(terminal: Terminal | null): void {
+    if (terminal === null) return;
+    for (const item of this.#tools.values()) {
+      if (!item.terminals.some(({ id }) => id === terminal.id)) continue;
+      item.terminals = item.terminals.map((one) => (one.id === terminal.id ? terminal : one));
+      item.call = { ...item.call };
     }
   }
 
   #takeAsk(event: SessionEvent, message: Message): void {
+    if (message.method === "terminal/output") this.#terminals.ask(message.id, message.params);
     const method = ASKS[message.method as string];
     if (method === undefined) return;
     const known = this.openAsks().find(({ id }) => same(id, message.id));
@@ -158,7 +190,7 @@ export class Timeline {
         break;
       case "$/cancel_request": {
         const ask = this.openAsks().find(({ id }) => same(id, params["requestId"]));
-        if (ask !== undefined) Object.assign(ask, { outcome: "Settled elsewhere or withdrawn", by: null });
+        if (ask !== undefined) Object.assign(ask, { outcome: ELSEWHERE, by: null });
         break;
       }
       case "_sandboxagent/session/ended":
@@ -228,11 +260,10 @@ export class Timeline {
     const { sessionUpdate: _, ...fields } = update;
     const known = this.#tools.get(update.toolCallId);
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
-    if (known !== undefined) known.call = { ...known.call, ...given } as ToolCall;
-    else {
-      const call = { title: update.toolCallId, ...given } as unknown as ToolCall;
-      this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, call }));
-    }
+    const call = { title: update.toolCallId, ...known?.call, ...given } as unknown as ToolCall;
+    const terminals = this.#terminals.update(call, known?.terminals ?? [], update._meta);
+    if (known !== undefined) Object.assign(known, { call, terminals });
+    else this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, call, terminals }));
   }
 
   #configured(message: Message): void {
@@ -303,6 +334,9 @@ const ASKS: Record<string, AskMethod> = {
   "_sandboxagent/session/request_question": "question",
   "elicitation/create": "elicitation",
 };
+
+/** Of a question that is over without an answer from here, until the history tells more. */
+const ELSEWHERE = "Settled elsewhere or withdrawn";
 
 const STOPS: Record<string, string> = {
   cancelled: "Cancelled",

@@ -4,6 +4,7 @@ import { Empty, ErrorLine, Status } from "../parts/small";
 import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
+import { InstallCard } from "./InstallCard";
 
 export function AgentsView() {
   const { agents, error, isLoaded } = useStore(agentList);
@@ -49,7 +50,7 @@ function AgentCard({ agent }: { agent: AgentInfo }) {
         <Fact name="Credentials" value={agent.installed && agent.source !== "builtin" ? (agent.credentialsAvailable ? "found" : "none found") : null} />
       </dl>
       {serverStatus.lastError && <ErrorLine text={serverStatus.lastError} />}
-      <Install agent={agent} />
+      <InstallCard agent={agent} />
       {agent.installed && <Offer agent={agent} />}
       {agent.installed && <Log agent={agent} />}
       {agent.instructions && (
@@ -71,38 +72,6 @@ function Fact({ name, value }: { name: string; value: string | null | undefined 
       </dd>
     </div>
   ) : null;
-}
-
-function Install({ agent }: { agent: AgentInfo }) {
-  const [since, setSince] = useState<number | null>(null);
-  const [seconds, setSeconds] = useState(0);
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => {
-    if (since === null) return;
-    const timer = setInterval(() => setSeconds(Math.round((Date.now() - since) / 1000)), 500);
-    return () => clearInterval(timer);
-  }, [since]);
-  if (agent.installed || agent.source === "builtin") return null;
-  const install = async (): Promise<void> => {
-    setSince(Date.now());
-    setError(null);
-    try {
-      await sandbox.agents.install(agent.id);
-    } catch (reason) {
-      setError(reasonOf(reason));
-    }
-    setSince(null);
-    await agentList.refresh();
-  };
-  return (
-    <>
-      <button type="button" disabled={since !== null} onClick={() => void install()}>
-        {since === null ? "Install" : `Installing, ${seconds} s`}
-      </button>
-      {since !== null && <progress aria-label={`Installing ${agent.name}`} />}
-      <ErrorLine text={error} />
-    </>
-  );
 }
 
 function Offer({ agent }: { agent: AgentInfo }) {

@@ -103,7 +103,7 @@ const Entry = memo(function Entry({ item }: { item: Item; stamp: unknown }) {
     case "tool":
       return (
         <div className="entry">
-          <ToolCard call={item.call} />
+          <ToolCard call={item.call} terminals={item.terminals} />
         </div>
       );
     case "plan":
