@@ -97,7 +97,6 @@ async def test_commands_are_offered_filtered_and_completed(inspector: Inspector)
     await browser.fill("#prompt", "/")
     await browser.until("document.querySelectorAll('.commands [role=option]').length > 1")
     everything = await browser.eval(offered)
-    await browser.screenshot("commands")
     last = everything[-1].split()[0]
     await browser.press("ArrowUp")
     await browser.until("document.querySelector('.commands li:last-child[aria-selected=true]')")

@@ -122,7 +122,9 @@ async def test_several_sessions_go_on_at_once(inspector: Inspector) -> None:
     seen = set()
     for link in links:
         await browser.eval(f"void (location.hash = {json.dumps(link)})")
-        await browser.until("[...document.querySelectorAll('.entry.agent')].some(one => one.innerText.includes('is done'))")
+        await browser.until(
+            "[...document.querySelectorAll('.entry.agent')].some(one => one.innerText.includes('is done'))"
+        )
         text = "\n".join(await inspector.answers())
         assert [f"tick {number}" in text for number in (1, 30, 60)] == [True, True, True]
         seen |= {number for number in (1, 2, 3) if f"session {number} is done" in text}

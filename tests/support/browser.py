@@ -67,10 +67,12 @@ class Browser:
         assert code == 0, f"agent-browser {' '.join(words)}: {out}"
         return out
 
-    async def each(self, *commands: list[str]) -> None:
-        """Several commands in one call, which is quicker; the first that fails ends it."""
-        for done in await self._batch(*commands):
+    async def each(self, *commands: list[str]) -> list[Any]:
+        """What several commands gave, in one call, which is quicker; the first that fails ends it."""
+        answers = await self._batch(*commands)
+        for done in answers:
             assert done["success"], f"agent-browser {done['command']}: {done['error']}"
+        return [done["result"] for done in answers]
 
     async def _batch(self, *commands: list[str]) -> list[dict[str, Any]]:
         words = ["batch", "--bail", "--json"]
@@ -139,10 +141,13 @@ class Browser:
         return re.findall(r"https?://\S+|data:\S+", await self.run("network", "requests"))
 
     async def screenshot(self, name: str) -> Path:
-        self._artifacts.mkdir(parents=True, exist_ok=True)
-        file = self._artifacts / f"{name}.png"
+        file = self.artifact(f"{name}.png")
         await self.run("screenshot", str(file))
         return file
+
+    def artifact(self, name: str) -> Path:
+        self._artifacts.mkdir(parents=True, exist_ok=True)
+        return self._artifacts / name
 
     async def close(self) -> None:
         await self.run("close")

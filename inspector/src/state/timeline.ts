@@ -199,7 +199,7 @@ export class Timeline {
         this.#note(event.time, "end", "Session ended", this.ended);
         break;
       case "_sandboxagent/error":
-        this.#note(event.time, "error", String(params["message"] ?? "Error"), stderrOf(params["details"]));
+        this.#tellError(event.time, String(params["message"] ?? "Error"), stderrOf(params["details"]));
         break;
       case "_sandboxagent/agent/unparsed":
         this.#note(event.time, "error", "The agent wrote a line that is not a message", String(params["error"] ?? ""));
@@ -296,6 +296,15 @@ export class Timeline {
     for (const ask of this.openAsks()) Object.assign(ask, { outcome: "Not answered", by: null });
   }
 
+  /** The turn that failed for it has said the same already: then it is said once, in the longer words. */
+  #tellError(time: number, message: string, stderr: string | null): void {
+    const last = this.items.at(-1);
+    if (last?.kind === "note" && last.tone === "error" && message.startsWith(last.detail?.split("\n")[0] ?? "\n")) {
+      this.items.pop();
+      this.#note(last.time, "error", last.text, [message, stderr].filter(Boolean).join("\n"));
+    } else this.#note(time, "error", message, stderr);
+  }
+
   #hasRecent(text: string): boolean {
     const last = this.items.at(-1);
     return last?.kind === "note" && last.text === text;
@@ -337,6 +346,8 @@ const ASKS: Record<string, AskMethod> = {
 
 /** Of a question that is over without an answer from here, until the history tells more. */
 const ELSEWHERE = "Settled elsewhere or withdrawn";
+
+const ENDS: Record<string, string> = { accept: "Sent", decline: "Declined", rejected: "Declined", cancel: "Cancelled", cancelled: "Cancelled" };
 
 const STOPS: Record<string, string> = {
   cancelled: "Cancelled",
@@ -386,19 +397,26 @@ function outcomeOf(ask: AskItem, message: Message): string {
     return outcome === "cancelled" ? "Cancelled" : (option?.name ?? optionId ?? "Answered");
   }
   if (ask.method === "question") {
-    if (result["outcome"] !== "answered") return String(result["outcome"] ?? "Answered");
+    if (result["outcome"] !== "answered") return ENDS[String(result["outcome"])] ?? "Answered";
     const labels = new Map((ask.params as QuestionRequest).options.map(({ id, label }) => [id, label]));
     return ((result["answers"] as string[][] | undefined) ?? []).flat().map((id) => labels.get(id) ?? id).join(", ");
   }
-  return String(result["action"] ?? "Answered");
+  return ENDS[String(result["action"])] ?? "Answered";
 }
 
 function errorText(error: { message: string; data?: unknown }): string {
   return [error.message, stderrOf(error.data)].filter(Boolean).join("\n");
 }
 
+/** What the agent wrote on stderr before it went, as the server passes it on: the first lines and the last. */
 function stderrOf(data: unknown): string | null {
-  const stderr = (data as { stderr?: unknown } | null | undefined)?.stderr;
-  if (typeof stderr === "string") return stderr;
-  return Array.isArray(stderr) ? stderr.join("\n") : null;
+  const { head = [], tail = [], truncated = false } = ((data as { stderr?: unknown } | null | undefined)?.stderr ?? {}) as Stderr;
+  const lines = [...head, ...(truncated ? ["…"] : []), ...tail];
+  return lines.length === 0 ? null : lines.join("\n");
+}
+
+interface Stderr {
+  head?: string[];
+  tail?: string[];
+  truncated?: boolean;
 }

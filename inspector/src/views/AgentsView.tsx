@@ -1,6 +1,7 @@
 import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
 import { useEffect, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
+import { installs } from "../state/installs";
 import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
@@ -31,15 +32,23 @@ export function AgentsView() {
   );
 }
 
+const TONES = { running: "good", stopped: "idle", error: "bad" } as const;
+const WORDS = { running: "Running", stopped: "Stopped", error: "Failed" } as const;
+
+function AgentStatus({ agent: { id, installed, serverStatus } }: { agent: AgentInfo }) {
+  const isInstalling = useStore(installs)[id]?.took === null;
+  if (isInstalling) return <Status tone="busy">Installing</Status>;
+  if (!installed) return <Status tone="idle">Not installed</Status>;
+  return <Status tone={TONES[serverStatus.status]}>{WORDS[serverStatus.status]}</Status>;
+}
+
 function AgentCard({ agent }: { agent: AgentInfo }) {
   const { serverStatus } = agent;
-  const tone = !agent.installed ? "idle" : serverStatus.status === "running" ? "good" : serverStatus.status === "error" ? "bad" : "idle";
-  const word = agent.installed ? { running: "Running", stopped: "Stopped", error: "Failed" }[serverStatus.status] : "Not installed";
   return (
     <li className="card agent-card" id={`agent-${agent.id}`}>
       <header>
         <strong>{agent.name || agent.id}</strong>
-        <Status tone={tone}>{word}</Status>
+        <AgentStatus agent={agent} />
       </header>
       <dl>
         <Fact name="Id" value={agent.id} />

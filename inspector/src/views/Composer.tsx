@@ -1,5 +1,5 @@
 import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
-import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, useId, useMemo, useRef, useState } from "react";
+import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { bytes, ErrorLine } from "../parts/small";
 
 interface Props {
@@ -13,6 +13,13 @@ interface Props {
 
 const LIMIT = 8_000_000;
 
+let wantsFocus = false;
+
+/** Who has just started a session wants to write in it. */
+export function focusPromptNext(): void {
+  wantsFocus = true;
+}
+
 export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onCancel }: Props) {
   const [text, setText] = useState("");
   const [files, setFiles] = useState<File[]>([]);
@@ -25,8 +32,13 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
   const listId = useId();
   const offered = useMemo(() => {
     const found = /^\/(\S*)$/.exec(text);
-    return found === null || isDismissed ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string)).slice(0, 8);
+    return found === null || isDismissed ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string));
   }, [text, commands, isDismissed]);
+  useEffect(() => {
+    if (isLocked || !wantsFocus) return;
+    wantsFocus = false;
+    input.current?.focus();
+  }, [isLocked]);
   const isEmpty = text.trim() === "" && files.length === 0;
 
   const send = async (): Promise<void> => {
@@ -90,7 +102,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
         {offered.length > 0 && (
           <ul className="commands" id={listId} role="listbox" aria-label="Commands">
             {offered.map((command, index) => (
-              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`}>
+              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null}>
                 <button type="button" tabIndex={-1} onClick={() => complete(command)}>
                   <span className="mono">/{command.name}</span>
                   <span className="muted">{command.description}</span>
@@ -136,7 +148,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
             <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
               Attach
             </button>
-            <span className="hint muted">{isBusy ? "Escape cancels the turn" : "Enter sends, Shift+Enter starts a line"}</span>
+            <span className="hint muted">{isLocked ? "" : isBusy ? "Escape cancels the turn" : "Enter sends, Shift+Enter starts a line"}</span>
             {isBusy && (
               <button type="button" id="cancel" onClick={onCancel}>
                 Cancel
@@ -150,6 +162,10 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
       </div>
     </form>
   );
+}
+
+function intoView(node: HTMLElement | null): void {
+  node?.scrollIntoView({ block: "nearest" });
 }
 
 /** As the agent can take it: an image, the text itself, or the text under a heading with the file's name. */

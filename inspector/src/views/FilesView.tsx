@@ -80,7 +80,7 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
         <Dialog title="Replace what is there?" onClose={() => setClash(null)}>
           <p>A file of the same name is in this directory already.</p>
           <footer>
-            <button type="button" autoFocus onClick={() => setClash(null)}>
+            <button type="button" data-first onClick={() => setClash(null)}>
               Keep it
             </button>
             <button type="button" className="danger" onClick={() => void upload(clash)}>
@@ -119,8 +119,8 @@ function Crumbs({ path, root, onGo }: { path: string; root: string; onGo: (path:
   const at = (count: number): string => [base, ...below.slice(0, count)].join("/") || "/";
   return (
     <nav className="crumbs mono" aria-label="Directory">
-      <button type="button" className="quiet" onClick={() => onGo(root)}>
-        {root}
+      <button type="button" className="quiet" title={root} onClick={() => onGo(root)}>
+        {root.split("/").filter(Boolean).at(-1) ?? "/"}
       </button>
       {below.map((name, index) => (
         <span key={index}>

@@ -7,6 +7,7 @@ import { agentList, sessionList } from "../state/lists";
 import { go } from "../state/route";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
+import { focusPromptNext } from "./Composer";
 
 const LAST = "sandbox-agent.new-session";
 const POLICIES = [
@@ -36,6 +37,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
       conversationOf(session.id, session.agent, session);
       await sessionList.refresh();
       onClose();
+      focusPromptNext();
       go(["sessions", session.id], { agent: session.agent });
     } catch (reason) {
       setError(reasonOf(reason));
@@ -49,7 +51,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
         <div className="fields">
           <label className="field">
             <span>Agent</span>
-            <select name="agent" value={chosen?.id ?? ""} onChange={(event) => setAgent(event.target.value)} required>
+            <select name="agent" data-first value={chosen?.id ?? ""} onChange={(event) => setAgent(event.target.value)} required>
               {agents.map(({ id, name, installed }) => (
                 <option key={id} value={id}>
                   {name || id}

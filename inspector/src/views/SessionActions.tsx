@@ -67,7 +67,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         <Dialog title="That did not work" onClose={close}>
           <ErrorLine text={error} />
           <footer>
-            <button type="button" className="primary" autoFocus onClick={close}>
+            <button type="button" className="primary" data-first onClick={close}>
               Close
             </button>
           </footer>
@@ -78,7 +78,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
           <form onSubmit={rename}>
             <label className="field">
               <span>Title</span>
-              <input name="title" defaultValue={title} autoFocus onFocus={(event) => event.target.select()} />
+              <input name="title" defaultValue={title} data-first onFocus={(event) => event.target.select()} />
             </label>
             <ErrorLine text={error} />
             <footer>
@@ -97,7 +97,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
           <p>It ends for everybody who uses it. Its history stays readable.</p>
           <ErrorLine text={error} />
           <footer>
-            <button type="button" autoFocus onClick={close}>
+            <button type="button" data-first onClick={close}>
               Keep it
             </button>
             <button type="button" className="danger" onClick={() => void run(() => session.terminate())}>

@@ -26,7 +26,7 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
         <input type="search" aria-label="Search sessions" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
       </div>
       <ErrorLine text={error} />
-      {isLoaded && found.length === 0 && error === null && <Empty title={sessions.length === 0 ? "No sessions yet" : "Nothing found"} />}
+      {isLoaded && found.length === 0 && error === null && <Nothing isSearch={sessions.length > 0} />}
       <ul className="session-list">
         {found.map((session) => (
           <Row key={keyOf(session.agent, session.sessionId)} session={session} live={live[keyOf(session.agent, session.sessionId)]} isCurrent={session.sessionId === current} />
@@ -38,6 +38,15 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
         </button>
       )}
     </aside>
+  );
+}
+
+function Nothing({ isSearch }: { isSearch: boolean }) {
+  if (isSearch) return <Empty title="Nothing found" />;
+  return (
+    <Empty title="No sessions yet">
+      <p>Start one to talk to an agent.</p>
+    </Empty>
   );
 }
 

@@ -73,11 +73,17 @@ def is_same_origin_use(method: str, *, is_websocket: bool, fetch_site: bytes | N
 
 
 _STYLE = (
+    ":root{color-scheme:light dark;--bg:#f7f8f8;--card:#fff;--line:#bcc4c7;--text:#1a2224;--muted:#59676b;"
+    "--accent:#0f766e;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#12171a;--card:#191f22;--line:#47545a;"
+    "--text:#e4eaeb;--muted:#9aa9ae;--accent:#4db6aa;--on:#06221f}}"
     "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0;"
-    "background:#f6f7f9;color:#1c2330}form{background:#fff;padding:2rem;border:1px solid #dde1e7;border-radius:8px;"
-    "width:20rem}h1{font-size:1.1rem;margin:0 0 1rem}input,button{font:inherit;width:100%;box-sizing:border-box;"
-    "padding:.5rem;margin:.25rem 0;border:1px solid #b6bdc9;border-radius:4px}button{background:#1c2330;color:#fff}"
-    "p{margin:.75rem 0 0;color:#5a6475;font-size:.85rem}"
+    "background:var(--bg);color:var(--text)}form{background:var(--card);padding:2rem;border:1px solid var(--line);"
+    "border-radius:12px;width:min(20rem,calc(100vw - 6rem))}h1{font-size:1.1rem;margin:0 0 1rem}"
+    "input,button{font:inherit;width:100%;box-sizing:border-box;padding:.5rem;margin:.25rem 0;color:inherit;"
+    "background:var(--bg);border:1px solid var(--line);border-radius:6px}"
+    "button{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;cursor:pointer}"
+    ":focus-visible{outline:2px solid var(--accent);outline-offset:1px}"
+    "p{margin:.75rem 0 0;color:var(--muted);font-size:.85rem}"
 )
 _SIGN_IN_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
