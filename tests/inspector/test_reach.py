@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from support.browser import Browser, Inspector
@@ -36,6 +37,27 @@ async def test_the_page_works_below_a_prefix_and_asks_for_nothing_outside_it(
         assert [path for path in asked if not path.startswith("/tools/agents/ui")] != []
         assert [path for path in asked if not path.startswith("/tools/agents/")] == []
         await browser.close()
+
+
+async def test_signing_in_works_below_a_prefix_by_token_and_by_ticket(tmp_path: Path, browser: Browser) -> None:
+    async with (
+        running_server(tmp_path / "home", env={"SANDBOX_AGENT_TOKEN": "correct-horse"}) as server,
+        below_prefix(server.port, "/tools/agents") as url,
+    ):
+        await browser.open(f"{url}/ui/")
+        for token in ("wrong", "correct-horse"):
+            await browser.until("document.querySelector('input[type=password]')?.value === ''")
+            await browser.fill("input[type=password]", token)
+            await browser.press("Enter")
+        await browser.until("document.querySelector('#new-session')")
+        assert await browser.eval("location.pathname") == "/tools/agents/ui/"
+        await browser.run("cookies", "clear")
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            bearer = {"Authorization": "Bearer correct-horse"}
+            ticket = (await http.post("/v1/tickets", headers=bearer)).json()["ticket"]
+        await browser.open(f"{url}/ui/?ticket={ticket}")
+        await browser.until("document.querySelector('#new-session')")
+        assert await browser.eval("location.href") == f"{url}/ui/"
 
 
 async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_path: Path, browser: Browser) -> None:

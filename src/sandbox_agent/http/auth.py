@@ -88,11 +88,11 @@ _STYLE = (
 _SIGN_IN_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
     '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body>"
-    f'<form method="post" action="{SIGN_IN}"><h1>Sandbox Agent</h1><label for="token">Token</label>'
+    '<form method="post" action="%s"><h1>Sandbox Agent</h1><label for="token">Token</label>'
     '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>'
     "<button>Sign in</button><p>The token is the value of <code>--token</code> or <code>SANDBOX_AGENT_TOKEN</code> "
     "that the server was started with.</p></form></body></html>"
-).encode()
+)
 
 
 def style_source(style: str) -> str:
@@ -116,15 +116,19 @@ def page_headers(style: str, *, referrer: str = "no-referrer", form: str = "'non
 _UNAUTHORIZED = problem_answer(Unauthorized("a valid bearer token is needed"))
 REFUSED = Answer(401, _UNAUTHORIZED.body, _UNAUTHORIZED.content_type, (_CHALLENGE, NO_STORE))
 """The one answer to everybody who may not come in, whatever was asked for."""
-REFUSED_PAGE = Answer(
-    401, _SIGN_IN_PAGE, HTML, (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
-)
-"""The same for browsers that show it to a person."""
+
+
+def refused_page(scope: Scope) -> Answer:
+    """The same for browsers that show it to a person. Its form finds us under any base path."""
+    path = scope["path"].removeprefix(scope.get("root_path") or "")
+    page = _SIGN_IN_PAGE.replace("%s", "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/"))
+    headers = (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
+    return Answer(401, page.encode(), HTML, headers)
 
 
 def refusal(scope: Scope) -> Answer:
     if scope["type"] == "http" and scope["method"] == "GET":
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         if b"text/html" in accept:
-            return REFUSED_PAGE
+            return refused_page(scope)
     return REFUSED
