@@ -19,10 +19,9 @@ async def test_a_token_is_asked_for_and_never_stands_in_the_address(tmp_path: Pa
         await browser.until("document.querySelector('input[type=password]')")
         for theme in ("light", "dark"):
             await browser.run("set", "media", theme)
-            for width in (1280, 390):
+            for width in (390, 1280):
                 await browser.resize(width, 800)
                 await browser.screenshot(f"sign-in-{theme}-{width}")
-        await browser.resize(1280, 800)
         await browser.fill("input[type=password]", "wrong")
         await browser.press("Enter")
         await browser.until("document.querySelector('input[type=password]')?.value === ''")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from support.browser import Browser, Inspector
-from support.server import running_server
+from support.browser import Inspector
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
@@ -107,23 +104,6 @@ async def test_the_protocol_view_shows_envelopes_both_ways(inspector: Inspector)
     await browser.click(".envelope")
     await browser.until_text('"method": "session/prompt"', within=".envelope-detail")
     await browser.screenshot("protocol")
-
-
-async def test_a_server_that_restarts_is_taken_up_again(tmp_path: Path, browser: Browser) -> None:
-    home = tmp_path / "home"
-    async with running_server(home) as first:
-        inspector, port = Inspector(browser, first.url), first.port
-        await inspector.open()
-        await inspector.start_session()
-        await inspector.say("before")
-        await inspector.until_status("Ready")
-        first.kill()
-        await first.process.wait()
-        await inspector.until_status("Reconnecting")
-    async with running_server(home, port=port):
-        await inspector.until_status("Ready")
-        await inspector.say("recall")
-        await browser.until_text("before", within=".entry.agent ol")
 
 
 async def test_twenty_thousand_updates_leave_the_page_usable(inspector: Inspector) -> None:

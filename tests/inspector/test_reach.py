@@ -36,7 +36,6 @@ async def test_the_page_works_below_a_prefix_and_asks_for_nothing_outside_it(
         assert len(asked) > 8
         assert [path for path in asked if not path.startswith("/tools/agents/ui")] != []
         assert [path for path in asked if not path.startswith("/tools/agents/")] == []
-        await browser.close()
 
 
 async def test_signing_in_works_below_a_prefix_by_token_and_by_ticket(tmp_path: Path, browser: Browser) -> None:
@@ -51,7 +50,7 @@ async def test_signing_in_works_below_a_prefix_by_token_and_by_ticket(tmp_path: 
             await browser.press("Enter")
         await browser.until("document.querySelector('#new-session')")
         assert await browser.eval("location.pathname") == "/tools/agents/ui/"
-        await browser.run("cookies", "clear")
+        await browser.each(["cookies", "clear"], ["open", "about:blank"])
         async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
             bearer = {"Authorization": "Bearer correct-horse"}
             ticket = (await http.post("/v1/tickets", headers=bearer)).json()["ticket"]
@@ -76,6 +75,8 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
     async with running_server(home, port=port):
         await inspector.until_status("Ready")
         await browser.until("!document.querySelector('#prompt').disabled")
+        await inspector.say("recall")
+        await browser.until_text("before the restart", within=".entry.agent ol")
         await inspector.say("after the restart")
         await browser.until_text("after the restart", within=".entry.agent:last-of-type")
         seen = await inspector.answers()

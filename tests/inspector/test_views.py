@@ -73,22 +73,23 @@ async def server(site: LoopbackSite, tmp_path: Path) -> AsyncIterator[Server]:
 
 async def _look(browser: Browser, view: str) -> None:
     """Take the view's pictures, and check each."""
+    commands: list[list[str]] = []
     for width, height in SIZES.items():
-        commands = [["set", "viewport", str(width), str(height)]]
+        commands.append(["set", "viewport", str(width), str(height)])
         for theme in THEMES:
+            where = json.dumps(f"{view}, {theme}, {width} wide")
             commands += [
                 ["eval", f"void (document.documentElement.dataset.theme = '{theme}')"],
-                ["eval", f"JSON.stringify([{_NAMELESS.strip()}, {_WIDER}, {_CONTRASTS.strip()}])"],
+                ["eval", f"JSON.stringify([{where}, {_NAMELESS.strip()}, {_WIDER}, {_CONTRASTS.strip()}])"],
                 ["screenshot", str(browser.artifact(f"{view}-{theme}-{width}.png"))],
             ]
-        for found in (answer["result"] for answer in await browser.each(*commands) if "result" in answer):
-            if not isinstance(found, str):
-                continue
-            nameless, is_wider, contrasts = json.loads(found)
-            assert nameless == [], f"{view} at {width}"
-            assert not is_wider, f"{view} at {width} scrolls sideways"
-            assert [pair for pair in contrasts if pair[1] < 4.5] == [], view
-    await browser.resize(1280, SIZES[1280])
+    answers = await browser.each(*commands, ["set", "viewport", "1280", "800"])
+    seen = [json.loads(answer["result"]) for answer in answers if isinstance(answer.get("result"), str)]
+    assert len(seen) == len(SIZES) * len(THEMES)
+    for where, nameless, is_wider, contrasts in seen:
+        assert nameless == [], where
+        assert not is_wider, f"{where}: it scrolls sideways"
+        assert [pair for pair in contrasts if pair[1] < 4.5] == [], where
 
 
 async def test_the_views_of_a_conversation(inspector: Inspector, tmp_path: Path) -> None:

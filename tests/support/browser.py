@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,8 +99,16 @@ class Browser:
             out, err = await process.communicate(given)
         return process.returncode, out.decode() or err.decode()
 
-    async def open(self, url: str, *, width: int = 1280, height: int = 800) -> None:
-        await self.each(["open", url], ["set", "viewport", str(width), str(height)])
+    async def open(self, url: str, *commands: list[str], width: int = 1280, height: int = 800) -> None:
+        """Show a page as if nothing had been shown before, and carry out commands."""
+        await self.each(
+            ["network", "requests", "--clear"],
+            ["errors", "--clear"],
+            ["set", "media", "light"],
+            ["set", "viewport", str(width), str(height)],
+            ["open", url],
+            *commands,
+        )
 
     async def resize(self, width: int, height: int) -> None:
         await self.run("set", "viewport", str(width), str(height))
@@ -149,8 +158,14 @@ class Browser:
         self._artifacts.mkdir(parents=True, exist_ok=True)
         return self._artifacts / name
 
-    async def close(self) -> None:
-        await self.run("close")
+    def close(self) -> None:
+        env = {**os.environ, "AGENT_BROWSER_SESSION": self._session}
+        subprocess.run([self._tool, "close"], env=env, check=False, capture_output=True, timeout=DEADLINE)
+
+
+def wait_for(script: str) -> list[str]:
+    """The command that waits until an expression is true, for use among others."""
+    return ["eval", _watch(script, DEADLINE - _LOOK)]
 
 
 def _watch(script: str, seconds: float) -> str:
@@ -177,19 +192,21 @@ class Inspector:
         self.url = url
 
     async def open(self, **size: int) -> None:
-        await self.browser.open(f"{self.url}/ui/", **size)
-        await self.browser.until("document.querySelector('#new-session')")
+        await self.browser.open(f"{self.url}/ui/", wait_for("document.querySelector('#new-session')"), **size)
 
     async def start_session(self, cwd: str = "/tmp", *, agent: str = "mock") -> None:
-        browser = self.browser
-        before = await browser.eval("location.hash")
-        await browser.click("#new-session")
-        await browser.until("document.querySelector('select[name=agent]')?.options.length")
-        await browser.each(
-            ["select", "select[name=agent]", agent], ["fill", "input[name=cwd]", cwd], ["click", "#start-session"]
+        prompt = "document.querySelector('#prompt')"
+        await self.browser.each(
+            wait_for("document.querySelector('#new-session')"),
+            ["eval", "void (window.hashBefore = location.hash)"],
+            ["click", "#new-session"],
+            wait_for("document.querySelector('select[name=agent]')?.options.length"),
+            ["select", "select[name=agent]", agent],
+            ["fill", "input[name=cwd]", cwd],
+            ["click", "#start-session"],
+            wait_for("location.hash !== window.hashBefore && !document.querySelector('dialog')"),
+            wait_for(f"{prompt} && !{prompt}.disabled"),
         )
-        await browser.until(f"location.hash !== {json.dumps(before)} && !document.querySelector('dialog')")
-        await self.ready()
 
     async def ready(self) -> None:
         await self.browser.until("document.querySelector('#prompt') && !document.querySelector('#prompt').disabled")

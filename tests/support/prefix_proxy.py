@@ -12,16 +12,28 @@ from contextlib import asynccontextmanager
 async def below_prefix(port: int, prefix: str) -> AsyncIterator[str]:
     """The address of the prefix. Whatever asks for anything outside it gets 404."""
 
+    serving: set[asyncio.Task[None]] = set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
             await _pass_on(reader, writer, port, prefix)
-        writer.close()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # somebody has left, or the proxy ends
+        finally:
+            serving.discard(task)
+            await _close(writer)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
     finally:
         server.close()
+        for task in list(serving):
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, prefix: str) -> None:
@@ -41,10 +53,18 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, p
         await _copy(inner, writer)
     finally:
         up.cancel()
-        outer.close()
+        await asyncio.gather(up, return_exceptions=True)
+        await _close(outer)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while chunk := await reader.read(1 << 16):
-        writer.write(chunk)
-        await writer.drain()
+    with contextlib.suppress(ConnectionError):
+        while chunk := await reader.read(1 << 16):
+            writer.write(chunk)
+            await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
