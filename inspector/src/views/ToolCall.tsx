@@ -19,7 +19,8 @@ export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Termi
   const content = call.content ?? [];
   const hasMore = content.length > 0 || terminals.length > 0 || isShown(call.rawInput) || isShown(call.rawOutput) || (call.locations?.length ?? 0) > 0;
   // what opens by itself stays open until somebody closes it
-  wasOpen.current ||= status === "failed" || (isRunning && (content.length > 0 || terminals.length > 0));
+  const hasOutput = terminals.some(({ output }) => output !== null) || content.some(({ type }) => type === "content");
+  wasOpen.current ||= status === "failed" || (isRunning && hasOutput);
   wasOpen.current ||= status !== "pending" && content.some(({ type }) => type === "diff");
   const isOpen = choice ?? wasOpen.current;
   const head = (
