@@ -16,8 +16,8 @@ export function App() {
   const section = path[0] === "agents" ? "agents" : "sessions";
   const session = section === "sessions" ? (path[1] ?? null) : null;
   useEffect(() => {
-    document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
-  }, [section]);
+    if (session === null) document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
+  }, [section, session]);
   if (isOut) return <SignedOut />;
   return (
     <div className={`app ${section} ${session === null ? "no-session" : "with-session"}`}>

@@ -73,7 +73,7 @@ describe("a timeline", () => {
     const timeline = new Timeline();
     timeline.feed([live("client", prompt(1, "x")), live("agent", { id: 5, ...ask }), live("agent", { id: 6, ...ask })]);
     timeline.feed([live("agent", { method: "$/cancel_request", params: { requestId: 5 } })]);
-    timeline.feed([live("agent", { id: 1, error: { code: -32010, message: "it exited", data: { stderr: "boom" } } })]);
+    timeline.feed([live("agent", { id: 1, error: { code: -32010, message: "it exited", data: { stderr: { head: ["boom"], tail: [] } } } })]);
     const asks = timeline.items.filter((item): item is AskItem => item.kind === "ask");
     expect(asks.map(({ outcome }) => outcome)).toEqual(["Settled elsewhere or withdrawn", "Not answered"]);
     expect(timeline.items.at(-1)).toMatchObject({ tone: "error", detail: "it exited\nboom" });

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,12 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         yield running
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for all tests: every server has a port, and so storage and cookies, of its own."""
     opened = Browser(ROOT / "artifacts" / "inspector")
-    try:
-        yield opened
-    finally:
-        await opened.close()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from support.browser import Browser, Inspector
-from support.server import Server, running_server
+from support.browser import Inspector
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
@@ -109,23 +106,6 @@ async def test_the_protocol_view_shows_envelopes_both_ways(inspector: Inspector)
     await browser.screenshot("protocol")
 
 
-async def test_a_server_that_restarts_is_taken_up_again(tmp_path: Path, browser: Browser) -> None:
-    home = tmp_path / "home"
-    async with running_server(home) as first:
-        inspector, port = Inspector(browser, first.url), first.port
-        await inspector.open()
-        await inspector.start_session()
-        await inspector.say("before")
-        await inspector.until_status("Ready")
-        first.kill()
-        await first.process.wait()
-        await inspector.until_status("Reconnecting")
-    async with running_server(home, port=port):
-        await inspector.until_status("Ready")
-        await inspector.say("recall")
-        await browser.until_text("before", within=".entry.agent ol")
-
-
 async def test_twenty_thousand_updates_leave_the_page_usable(inspector: Inspector) -> None:
     browser = inspector.browser
     await inspector.start_session()
@@ -139,25 +119,3 @@ async def test_twenty_thousand_updates_leave_the_page_usable(inspector: Inspecto
     count = await browser.eval("Number(document.querySelector('.count').innerText.match(/\\d+/)[0])")
     assert count > 20_000
     assert await browser.eval("document.querySelectorAll('.envelope').length") < 200
-
-
-async def test_sessions_are_found_renamed_and_terminated(server: Server, inspector: Inspector) -> None:
-    browser = inspector.browser
-    await inspector.start_session()
-    await inspector.say("one")
-    await inspector.until_status("Ready")
-    await browser.click(".menu summary")
-    await browser.click(".menu-items button:nth-child(1)")
-    await browser.fill("dialog input[name=title]", "A better name")
-    await browser.click("dialog button[type=submit]")
-    await browser.until_text("A better name", within=".session-list")
-    await inspector.start_session()
-    await browser.fill("input[aria-label='Search sessions']", "better")
-    await browser.until("document.querySelectorAll('.session-list li').length === 1")
-    await browser.click(".session-list a")
-    await browser.until_text("one", within=".entry.agent")
-    await browser.click(".menu summary")
-    await browser.click(".menu-items button.danger")
-    await browser.click("dialog footer button.danger")
-    await inspector.until_status("Ended")
-    await browser.until("document.querySelector('#prompt').disabled")

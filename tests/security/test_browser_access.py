@@ -25,7 +25,7 @@ def signed_in(server: Server) -> str:
     with client(server) as http:
         answer = http.post("/sign-in", data={"token": TOKEN}, headers={"Origin": server.url})
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/ui/"
+    assert answer.headers["location"] == "./ui/"
     return str(answer.headers["set-cookie"])
 
 
@@ -86,7 +86,7 @@ def test_a_page_opened_with_a_ticket_signs_the_browser_in_and_drops_the_ticket(l
     with client(locked_server) as http:
         answer = http.get("/ui/sessions", params={"ticket": ticket, "theme": "dark"})
         assert answer.status_code == 303
-        assert answer.headers["location"] == "/ui/sessions?theme=dark"
+        assert answer.headers["location"] == "./sessions?theme=dark"
         assert http.get("/v1/health").status_code == 200
 
 
@@ -130,7 +130,7 @@ def test_signing_in_leads_back_to_a_page_of_ours(locked_server: Server, referer:
     headers = {"Referer": referer.format(url=locked_server.url)}
     with client(locked_server) as http:
         answer = http.post("/sign-in", data={"token": TOKEN}, headers=headers)
-    assert answer.headers["location"] == location
+    assert answer.headers["location"] == f".{location}"
 
 
 def test_a_signed_in_browser_may_read_write_and_open_sockets(locked_server: Server) -> None:

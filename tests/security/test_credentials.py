@@ -97,7 +97,7 @@ def test_a_browser_gets_the_same_sign_in_page_everywhere(locked_server: Server, 
     with client(locked_server) as http:
         answer, other = http.get(path, headers=headers), http.get("/docs", headers=headers)
     assert answer.status_code == 401
-    assert answer.content == other.content
+    assert answer.content.replace(b"../", b"") == other.content
     assert b"<form" in answer.content
     assert b"<script" not in answer.content
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -55,6 +55,12 @@ function Split({ lines }: { lines: (DiffLine | null)[] }) {
   const rows = useMemo(() => sideBySide(lines), [lines]);
   return (
     <table className="mono split">
+      <colgroup>
+        <col className="number" />
+        <col />
+        <col className="number" />
+        <col />
+      </colgroup>
       <tbody>
         {rows.map((row, index) =>
           row === null ? (

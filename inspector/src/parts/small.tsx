@@ -13,7 +13,12 @@ export function Status({ tone, children }: { tone: "good" | "busy" | "bad" | "id
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const before = document.activeElement;
     dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>("[data-first]")?.focus();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="dialog-title" onClose={onClose} onCancel={onClose}>
@@ -72,6 +77,11 @@ export function bytes(size: number): string {
   if (size < 1000) return `${size} B`;
   if (size < 1_000_000) return `${(size / 1000).toFixed(1)} kB`;
   return `${(size / 1_000_000).toFixed(1)} MB`;
+}
+
+export function duration(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
 /** Hand a file to the browser's downloads. */

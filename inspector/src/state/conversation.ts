@@ -1,5 +1,5 @@
 import type { ContentBlock } from "@agentclientprotocol/sdk";
-import type { Follower, Session } from "sandbox-agent-client";
+import type { Follower, Session, SessionEvent } from "sandbox-agent-client";
 import { reasonOf, sandbox } from "./server";
 import { Store } from "./store";
 import { Timeline } from "./timeline";
@@ -13,6 +13,7 @@ export interface View {
 }
 
 const POLL = 1_500;
+const RECENT = 500;
 
 /** One session that is open in the page: its history, its live events, and what can be done with it. */
 export class Conversation {
@@ -61,6 +62,7 @@ export class Conversation {
       this.#follower = session.follow((events) => {
         this.#timeline.feed(events);
         this.#changed();
+        if (events.some(isWithdrawal) && this.#timeline.isPuzzled) void this.#explain();
       });
       await this.#follower.ready;
       this.#changed({ isReady: true });
@@ -85,6 +87,18 @@ export class Conversation {
     }, POLL);
   }
 
+  /** Others have answered what was asked here as well: the end of the history says what. */
+  async #explain(): Promise<void> {
+    try {
+      const { eventCount } = await sandbox.sessions.get(this.id, this.agent === null ? {} : { agent: this.agent });
+      const page = await this.#session?.events({ after: Math.max(0, eventCount - RECENT), limit: RECENT });
+      if (page !== undefined) this.#timeline.explain(page.events);
+    } catch {
+      // then it stays unexplained
+    }
+    this.#changed();
+  }
+
   async #look(): Promise<void> {
     try {
       const { isBusy } = await sandbox.sessions.get(this.id, this.agent === null ? {} : { agent: this.agent });
@@ -94,6 +108,10 @@ export class Conversation {
     }
     this.#changed();
   }
+}
+
+function isWithdrawal({ message }: SessionEvent): boolean {
+  return (message as { method?: string }).method === "$/cancel_request";
 }
 
 const open = new Map<string, Conversation>();

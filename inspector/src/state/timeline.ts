@@ -9,8 +9,9 @@ import type {
   ToolCallUpdate,
   UsageUpdate,
 } from "@agentclientprotocol/sdk";
-import type { QuestionRequest, SessionEvent } from "sandbox-agent-client";
+import type { HistoryEvent, QuestionRequest, SessionEvent } from "sandbox-agent-client";
 import { type Envelope, envelopeOf } from "./journal";
+import { type Terminal, Terminals } from "./terminals";
 import { GrowingText } from "./text";
 
 export interface TextItem {
@@ -27,6 +28,7 @@ export interface ToolItem {
   key: number;
   time: number;
   call: ToolCall;
+  terminals: Terminal[];
 }
 export interface PlanItem {
   kind: "plan";
@@ -73,7 +75,10 @@ export class Timeline {
   readonly journal: Envelope[] = [];
   readonly #tools = new Map<string, ToolItem>();
   readonly #calls = new Map<string, string>();
+  readonly #terminals = new Terminals();
   #asks: AskItem[] = [];
+  /** Settled by somebody whose answer is not known here. */
+  #puzzles: AskItem[] = [];
   #plan: PlanItem | null = null;
   #nextKey = 1;
 
@@ -88,6 +93,22 @@ export class Timeline {
   /** What waits for an answer. Kept apart, so that nobody has to look through all items for it. */
   openAsks(): readonly AskItem[] {
     return this.#asks;
+  }
+
+  /** Whether a question was settled by somebody whose answer is not known here. */
+  get isPuzzled(): boolean {
+    return this.#puzzles.length > 0;
+  }
+
+  /** Look for the answers that others gave among events of the history. */
+  explain(events: readonly HistoryEvent[]): void {
+    this.#puzzles = this.#puzzles.filter((ask) => {
+      const found = events.find(({ source, envelope }) => source !== "agent" && envelope["method"] === undefined && same(envelope["id"], ask.id));
+      if (found === undefined) return true;
+      this.#answered(ask, found.envelope as Message, found.source === "client" ? "another client" : "the server’s policy");
+      return false;
+    });
+    this.version += 1;
   }
 
   /** The turn of somebody else is over. */
@@ -129,11 +150,26 @@ export class Timeline {
       else if (method === "session/set_config_option") this.#configured(message);
       else if (message.error) this.#note(event.time, "error", `${method} failed`, errorText(message.error));
     } else if (ask !== undefined && (isOurs || event.source === "server")) {
-      this.#close(ask, outcomeOf(ask, message), isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy");
+      this.#answered(ask, message, isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy");
+    } else if (isOurs) this.#showTerminal(this.#terminals.answer(message.id, message.result));
+  }
+
+  #answered(ask: AskItem, message: Message, by: string): void {
+    const outcome = outcomeOf(ask, message);
+    this.#close(ask, outcome, outcome === "Cancelled" ? null : by);
+  }
+
+  #showTerminal(terminal: Terminal | null): void {
+    if (terminal === null) return;
+    for (const item of this.#tools.values()) {
+      if (!item.terminals.some(({ id }) => id === terminal.id)) continue;
+      item.terminals = item.terminals.map((one) => (one.id === terminal.id ? terminal : one));
+      item.call = { ...item.call };
     }
   }
 
   #takeAsk(event: SessionEvent, message: Message): void {
+    if (message.method === "terminal/output") this.#terminals.ask(message.id, message.params);
     const method = ASKS[message.method as string];
     if (method === undefined) return;
     const known = this.#asks.find(({ id }) => same(id, message.id));
@@ -152,7 +188,10 @@ export class Timeline {
         break;
       case "$/cancel_request": {
         const ask = this.#asks.find(({ id }) => same(id, params["requestId"]));
-        if (ask !== undefined) this.#close(ask, "Settled elsewhere or withdrawn", null);
+        if (ask !== undefined) {
+          this.#close(ask, ELSEWHERE, null);
+          this.#puzzles.push(ask);
+        }
         break;
       }
       case "_sandboxagent/session/ended":
@@ -161,7 +200,7 @@ export class Timeline {
         this.#note(event.time, "end", "Session ended", this.ended);
         break;
       case "_sandboxagent/error":
-        this.#note(event.time, "error", String(params["message"] ?? "Error"), stderrOf(params["details"]));
+        this.#tellError(event.time, String(params["message"] ?? "Error"), stderrOf(params["details"]));
         break;
       case "_sandboxagent/agent/unparsed":
         this.#note(event.time, "error", "The agent wrote a line that is not a message", String(params["error"] ?? ""));
@@ -222,11 +261,10 @@ export class Timeline {
     const { sessionUpdate: _, ...fields } = update;
     const known = this.#tools.get(update.toolCallId);
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
-    if (known !== undefined) known.call = { ...known.call, ...given } as ToolCall;
-    else {
-      const call = { title: update.toolCallId, ...given } as unknown as ToolCall;
-      this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, call }));
-    }
+    const call = { title: update.toolCallId, ...known?.call, ...given } as unknown as ToolCall;
+    const terminals = this.#terminals.update(call, known?.terminals ?? [], update._meta);
+    if (known !== undefined) Object.assign(known, { call, terminals });
+    else this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, call, terminals }));
   }
 
   #configured(message: Message): void {
@@ -262,6 +300,15 @@ export class Timeline {
   #close(ask: AskItem, outcome: string, by: string | null): void {
     Object.assign(ask, { outcome, by });
     this.#asks = this.#asks.filter((one) => one !== ask);
+  }
+
+  /** The turn that failed for it has said the same already: then it is said once, in the longer words. */
+  #tellError(time: number, message: string, stderr: string | null): void {
+    const last = this.items.at(-1);
+    if (last?.kind === "note" && last.tone === "error" && message.startsWith(last.detail?.split("\n")[0] ?? "\n")) {
+      this.items.pop();
+      this.#note(last.time, "error", last.text, [message, stderr].filter(Boolean).join("\n"));
+    } else this.#note(time, "error", message, stderr);
   }
 
   #hasRecent(text: string): boolean {
@@ -303,6 +350,11 @@ const ASKS: Record<string, AskMethod> = {
   "elicitation/create": "elicitation",
 };
 
+/** Of a question that is over without an answer from here, until the history tells more. */
+const ELSEWHERE = "Settled elsewhere or withdrawn";
+
+const ENDS: Record<string, string> = { accept: "Sent", decline: "Declined", rejected: "Declined", cancel: "Cancelled", cancelled: "Cancelled" };
+
 const STOPS: Record<string, string> = {
   cancelled: "Cancelled",
   max_tokens: "Stopped: the token limit was reached",
@@ -328,19 +380,26 @@ function outcomeOf(ask: AskItem, message: Message): string {
     return outcome === "cancelled" ? "Cancelled" : (option?.name ?? optionId ?? "Answered");
   }
   if (ask.method === "question") {
-    if (result["outcome"] !== "answered") return String(result["outcome"] ?? "Answered");
+    if (result["outcome"] !== "answered") return ENDS[String(result["outcome"])] ?? "Answered";
     const labels = new Map((ask.params as QuestionRequest).options.map(({ id, label }) => [id, label]));
     return ((result["answers"] as string[][] | undefined) ?? []).flat().map((id) => labels.get(id) ?? id).join(", ");
   }
-  return String(result["action"] ?? "Answered");
+  return ENDS[String(result["action"])] ?? "Answered";
 }
 
 function errorText(error: { message: string; data?: unknown }): string {
   return [error.message, stderrOf(error.data)].filter(Boolean).join("\n");
 }
 
+/** What the agent wrote on stderr before it went, as the server passes it on: the first lines and the last. */
 function stderrOf(data: unknown): string | null {
-  const stderr = (data as { stderr?: unknown } | null | undefined)?.stderr;
-  if (typeof stderr === "string") return stderr;
-  return Array.isArray(stderr) ? stderr.join("\n") : null;
+  const { head = [], tail = [], truncated = false } = ((data as { stderr?: unknown } | null | undefined)?.stderr ?? {}) as Stderr;
+  const lines = [...head, ...(truncated ? ["…"] : []), ...tail];
+  return lines.length === 0 ? null : lines.join("\n");
+}
+
+interface Stderr {
+  head?: string[];
+  tail?: string[];
+  truncated?: boolean;
 }

@@ -1,9 +1,11 @@
 import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
 import { useEffect, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
+import { installs } from "../state/installs";
 import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
+import { InstallCard } from "./InstallCard";
 
 export function AgentsView() {
   const { agents, error, isLoaded } = useStore(agentList);
@@ -30,15 +32,23 @@ export function AgentsView() {
   );
 }
 
+const TONES = { running: "good", stopped: "idle", error: "bad" } as const;
+const WORDS = { running: "Running", stopped: "Stopped", error: "Failed" } as const;
+
+function AgentStatus({ agent: { id, installed, serverStatus } }: { agent: AgentInfo }) {
+  const isInstalling = useStore(installs)[id]?.took === null;
+  if (isInstalling) return <Status tone="busy">Installing</Status>;
+  if (!installed) return <Status tone="idle">Not installed</Status>;
+  return <Status tone={TONES[serverStatus.status]}>{WORDS[serverStatus.status]}</Status>;
+}
+
 function AgentCard({ agent }: { agent: AgentInfo }) {
   const { serverStatus } = agent;
-  const tone = !agent.installed ? "idle" : serverStatus.status === "running" ? "good" : serverStatus.status === "error" ? "bad" : "idle";
-  const word = agent.installed ? { running: "Running", stopped: "Stopped", error: "Failed" }[serverStatus.status] : "Not installed";
   return (
     <li className="card agent-card" id={`agent-${agent.id}`}>
       <header>
         <strong>{agent.name || agent.id}</strong>
-        <Status tone={tone}>{word}</Status>
+        <AgentStatus agent={agent} />
       </header>
       <dl>
         <Fact name="Id" value={agent.id} />
@@ -49,7 +59,7 @@ function AgentCard({ agent }: { agent: AgentInfo }) {
         <Fact name="Credentials" value={agent.installed && agent.source !== "builtin" ? (agent.credentialsAvailable ? "found" : "none found") : null} />
       </dl>
       {serverStatus.lastError && <ErrorLine text={serverStatus.lastError} />}
-      <Install agent={agent} />
+      <InstallCard agent={agent} />
       {agent.installed && <Offer agent={agent} />}
       {agent.installed && <Log agent={agent} />}
       {agent.instructions && (
@@ -71,38 +81,6 @@ function Fact({ name, value }: { name: string; value: string | null | undefined 
       </dd>
     </div>
   ) : null;
-}
-
-function Install({ agent }: { agent: AgentInfo }) {
-  const [since, setSince] = useState<number | null>(null);
-  const [seconds, setSeconds] = useState(0);
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => {
-    if (since === null) return;
-    const timer = setInterval(() => setSeconds(Math.round((Date.now() - since) / 1000)), 500);
-    return () => clearInterval(timer);
-  }, [since]);
-  if (agent.installed || agent.source === "builtin") return null;
-  const install = async (): Promise<void> => {
-    setSince(Date.now());
-    setError(null);
-    try {
-      await sandbox.agents.install(agent.id);
-    } catch (reason) {
-      setError(reasonOf(reason));
-    }
-    setSince(null);
-    await agentList.refresh();
-  };
-  return (
-    <>
-      <button type="button" disabled={since !== null} onClick={() => void install()}>
-        {since === null ? "Install" : `Installing, ${seconds} s`}
-      </button>
-      {since !== null && <progress aria-label={`Installing ${agent.name}`} />}
-      <ErrorLine text={error} />
-    </>
-  );
 }
 
 function Offer({ agent }: { agent: AgentInfo }) {

@@ -1,5 +1,5 @@
 import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
-import { type ChangeEvent, type KeyboardEvent, useId, useMemo, useRef, useState } from "react";
+import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { bytes, ErrorLine } from "../parts/small";
 
 interface Props {
@@ -13,18 +13,32 @@ interface Props {
 
 const LIMIT = 8_000_000;
 
+let wantsFocus = false;
+
+/** Who has just started a session wants to write in it. */
+export function focusPromptNext(): void {
+  wantsFocus = true;
+}
+
 export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onCancel }: Props) {
   const [text, setText] = useState("");
   const [files, setFiles] = useState<File[]>([]);
   const [error, setError] = useState<string | null>(null);
   const [picked, setPicked] = useState(0);
+  const [isDismissed, setDismissed] = useState(false);
+  const [isOver, setOver] = useState(false);
   const input = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const listId = useId();
   const offered = useMemo(() => {
     const found = /^\/(\S*)$/.exec(text);
-    return found === null ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string)).slice(0, 8);
-  }, [text, commands]);
+    return found === null || isDismissed ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string));
+  }, [text, commands, isDismissed]);
+  useEffect(() => {
+    if (isLocked || !wantsFocus) return;
+    wantsFocus = false;
+    input.current?.focus();
+  }, [isLocked]);
   const isEmpty = text.trim() === "" && files.length === 0;
 
   const send = async (): Promise<void> => {
@@ -56,11 +70,24 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       void send();
-    } else if (event.key === "Escape" && isBusy) onCancel();
+    } else if (event.key === "Escape" && offered.length > 0) setDismissed(true);
+    else if (event.key === "Escape" && isBusy) onCancel();
   };
+  const attach = (more: FileList | null): void => setFiles([...files, ...Array.from(more ?? [])]);
   const onFiles = (event: ChangeEvent<HTMLInputElement>): void => {
-    setFiles([...files, ...Array.from(event.target.files ?? [])]);
+    attach(event.target.files);
     event.target.value = "";
+  };
+  const onPaste = (event: ClipboardEvent): void => {
+    if (event.clipboardData.files.length === 0 || isLocked) return;
+    event.preventDefault();
+    attach(event.clipboardData.files);
+  };
+  const onDrag = (event: DragEvent): void => {
+    if (isLocked || !event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(event.type === "dragover");
+    if (event.type === "drop") attach(event.dataTransfer.files);
   };
 
   return (
@@ -75,7 +102,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
         {offered.length > 0 && (
           <ul className="commands" id={listId} role="listbox" aria-label="Commands">
             {offered.map((command, index) => (
-              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`}>
+              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null}>
                 <button type="button" tabIndex={-1} onClick={() => complete(command)}>
                   <span className="mono">/{command.name}</span>
                   <span className="muted">{command.description}</span>
@@ -97,7 +124,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
           </ul>
         )}
         <ErrorLine text={error} />
-        <div className="box">
+        <div className={`box ${isOver ? "over" : ""}`} onDragOver={onDrag} onDragLeave={onDrag} onDrop={onDrag}>
           <textarea
             ref={input}
             id="prompt"
@@ -111,15 +138,17 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
             onChange={(event) => {
               setText(event.target.value);
               setPicked(0);
+              setDismissed(false);
             }}
             onKeyDown={onKey}
+            onPaste={onPaste}
           />
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
             <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
               Attach
             </button>
-            <span className="hint muted">Enter sends, Shift+Enter starts a line</span>
+            <span className="hint muted">{isLocked ? "" : isBusy ? "Escape cancels the turn" : "Enter sends, Shift+Enter starts a line"}</span>
             {isBusy && (
               <button type="button" id="cancel" onClick={onCancel}>
                 Cancel
@@ -133,6 +162,10 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
       </div>
     </form>
   );
+}
+
+function intoView(node: HTMLElement | null): void {
+  node?.scrollIntoView({ block: "nearest" });
 }
 
 /** As the agent can take it: an image, the text itself, or the text under a heading with the file's name. */

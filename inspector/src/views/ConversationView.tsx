@@ -86,7 +86,7 @@ const Entry = memo(function Entry({ item, piece, isLast }: { item: Item; piece: 
     case "tool":
       return (
         <div className="entry">
-          <ToolCard call={item.call} />
+          <ToolCard call={item.call} terminals={item.terminals} />
         </div>
       );
     case "plan":

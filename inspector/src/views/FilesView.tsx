@@ -1,6 +1,6 @@
 import type { FsEntry } from "sandbox-agent-client";
 import { type ChangeEvent, useCallback, useEffect, useRef, useState } from "react";
-import { bytes, Empty, ErrorLine, save, Time } from "../parts/small";
+import { bytes, Dialog, Empty, ErrorLine, save, Time } from "../parts/small";
 import { reasonOf, sandbox } from "../state/server";
 
 const SHOWN = 512_000;
@@ -11,6 +11,8 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
   const [entries, setEntries] = useState<FsEntry[] | null>(null);
   const [opened, setOpened] = useState<FsEntry | null>(null);
   const [error, setError] = useState<string | null>(null);
+  const [clash, setClash] = useState<File[] | null>(null);
+  const [done, setDone] = useState<string | null>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const load = useCallback(async () => {
     try {
@@ -24,27 +26,43 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
   }, [path, sessionId]);
   useEffect(() => setPath(root), [root]);
   useEffect(() => void load(), [load]);
-  const upload = async (event: ChangeEvent<HTMLInputElement>): Promise<void> => {
-    const files = Array.from(event.target.files ?? []);
-    event.target.value = "";
+  const upload = async (files: File[]): Promise<void> => {
+    setClash(null);
+    setDone(files.length === 1 ? `Uploading ${files[0]?.name}` : `Uploading ${files.length} files`);
     try {
       for (const file of files) await sandbox.files.write(join(path, file.name), file, { sessionId });
       await load();
+      setOpened(null);
+      setDone(files.length === 1 ? `Uploaded ${files[0]?.name}` : `Uploaded ${files.length} files`);
     } catch (reason) {
+      setDone(null);
       setError(reasonOf(reason));
     }
   };
+  const offer = (files: File[]): void => {
+    const names = new Set(entries?.map(({ name }) => name));
+    if (files.some(({ name }) => names.has(name))) setClash(files);
+    else if (files.length > 0) void upload(files);
+  };
+  const onChosen = (event: ChangeEvent<HTMLInputElement>): void => {
+    offer(Array.from(event.target.files ?? []));
+    event.target.value = "";
+  };
+  const enter = (directory: string): void => {
+    setPath(directory);
+    setOpened(null);
+    setDone(null);
+  };
   const choose = (entry: FsEntry): void => {
-    if (entry.entryType === "directory") {
-      setPath(entry.path);
-      setOpened(null);
-    } else setOpened(entry);
+    setDone(null);
+    if (entry.entryType === "directory") enter(entry.path);
+    else setOpened(entry);
   };
   return (
     <section className="files" aria-label="Files">
       <div className="toolbar">
-        <Crumbs path={path} root={root} onGo={setPath} />
-        <input ref={chooser} type="file" multiple hidden onChange={(event) => void upload(event)} />
+        <Crumbs path={path} root={root} onGo={enter} />
+        <input ref={chooser} type="file" multiple hidden onChange={onChosen} />
         <button type="button" onClick={() => void load()}>
           Refresh
         </button>
@@ -53,6 +71,24 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
         </button>
       </div>
       <ErrorLine text={error} />
+      {done !== null && (
+        <p className="done muted" role="status">
+          {done}
+        </p>
+      )}
+      {clash !== null && (
+        <Dialog title="Replace what is there?" onClose={() => setClash(null)}>
+          <p>A file of the same name is in this directory already.</p>
+          <footer>
+            <button type="button" data-first onClick={() => setClash(null)}>
+              Keep it
+            </button>
+            <button type="button" className="danger" onClick={() => void upload(clash)}>
+              Replace
+            </button>
+          </footer>
+        </Dialog>
+      )}
       <div className={`files-panes ${opened === null ? "" : "with-file"}`}>
         <div className="entries">
           {entries !== null && entries.length === 0 && error === null && <Empty title="An empty directory" />}
@@ -83,8 +119,8 @@ function Crumbs({ path, root, onGo }: { path: string; root: string; onGo: (path:
   const at = (count: number): string => [base, ...below.slice(0, count)].join("/") || "/";
   return (
     <nav className="crumbs mono" aria-label="Directory">
-      <button type="button" className="quiet" onClick={() => onGo(root)}>
-        {root}
+      <button type="button" className="quiet" title={root} onClick={() => onGo(root)}>
+        {root.split("/").filter(Boolean).at(-1) ?? "/"}
       </button>
       {below.map((name, index) => (
         <span key={index}>

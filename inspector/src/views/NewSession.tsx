@@ -7,6 +7,7 @@ import { agentList, sessionList } from "../state/lists";
 import { go } from "../state/route";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
+import { focusPromptNext } from "./Composer";
 
 const LAST = "sandbox-agent.new-session";
 const POLICIES = [
@@ -36,6 +37,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
       conversationOf(session.id, session.agent, session);
       await sessionList.refresh();
       onClose();
+      focusPromptNext();
       go(["sessions", session.id], { agent: session.agent });
     } catch (reason) {
       setError(reasonOf(reason));
@@ -49,7 +51,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
         <div className="fields">
           <label className="field">
             <span>Agent</span>
-            <select name="agent" value={chosen?.id ?? ""} onChange={(event) => setAgent(event.target.value)} required>
+            <select name="agent" data-first value={chosen?.id ?? ""} onChange={(event) => setAgent(event.target.value)} required>
               {agents.map(({ id, name, installed }) => (
                 <option key={id} value={id}>
                   {name || id}
@@ -62,8 +64,8 @@ export function NewSession({ onClose }: { onClose: () => void }) {
             <span>Directory</span>
             <input name="cwd" className="mono" defaultValue={last.cwd ?? "/tmp"} required pattern="/.*" title="An absolute path" />
           </label>
-          <Choice name="model" label="Model" values={offer?.models} />
-          <Choice name="mode" label="Mode" values={offer?.modes} />
+          <Choice name="model" label="Model" values={offer.found?.models} isAsking={offer.isAsking} />
+          <Choice name="mode" label="Mode" values={offer.found?.modes} isAsking={offer.isAsking} />
           <label className="field">
             <span>Permissions</span>
             <select name="permissionMode">
@@ -86,6 +88,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
             </label>
           </details>
         </div>
+        {offer.problem !== null && <p className="muted offer-problem">Models and modes are not known: {offer.problem}</p>}
         <ErrorLine text={error ?? listError} />
         <footer>
           <button type="button" onClick={onClose}>
@@ -100,14 +103,21 @@ export function NewSession({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Choice({ name, label, values }: { name: string; label: string; values: Record<string, unknown>[] | null | undefined }) {
-  if (!values || values.length === 0) return null;
+interface ChoiceProps {
+  name: string;
+  label: string;
+  values: Record<string, unknown>[] | null | undefined;
+  isAsking: boolean;
+}
+
+function Choice({ name, label, values, isAsking }: ChoiceProps) {
+  if (!isAsking && (!values || values.length === 0)) return null;
   return (
     <label className="field">
       <span>{label}</span>
-      <select name={name}>
-        <option value="">The agent’s own</option>
-        {values.map((value) => {
+      <select name={name} disabled={isAsking}>
+        <option value="">{isAsking ? "Asking the agent" : "The agent’s own"}</option>
+        {(values ?? []).map((value) => {
           const id = String(value["id"] ?? value["modelId"] ?? value["value"]);
           return (
             <option key={id} value={id}>
@@ -120,17 +130,25 @@ function Choice({ name, label, values }: { name: string; label: string; values: 
   );
 }
 
-/** Models and modes, once the agent is installed and runs: asking starts it. */
-function useOffer(agent: AgentInfo | undefined): AgentInfo | null {
-  const [offer, setOffer] = useState<AgentInfo | null>(null);
-  const id = agent?.installed && agent.serverStatus.status === "running" ? agent.id : null;
+interface Offer {
+  found: AgentInfo | null;
+  isAsking: boolean;
+  problem: string | null;
+}
+
+const NOTHING: Offer = { found: null, isAsking: false, problem: null };
+
+/** Models and modes of an agent that is installed. Asking starts it, as the session will. */
+function useOffer(agent: AgentInfo | undefined): Offer {
+  const [offer, setOffer] = useState<Offer>(NOTHING);
+  const id = agent?.installed ? agent.id : null;
   useEffect(() => {
-    setOffer(null);
+    setOffer(id === null ? NOTHING : { ...NOTHING, isAsking: true });
     if (id === null) return;
     let isOver = false;
     sandbox.agents.get(id, { config: true }).then(
-      (found) => !isOver && setOffer(found),
-      () => {},
+      (found) => !isOver && setOffer({ found, isAsking: false, problem: found.configError }),
+      (reason: unknown) => !isOver && setOffer({ ...NOTHING, problem: reasonOf(reason) }),
     );
     return () => {
       isOver = true;

@@ -1,15 +1,18 @@
 import type { SessionSummary } from "sandbox-agent-client";
 import { useEffect, useMemo, useState } from "react";
-import { ago, Empty, ErrorLine } from "../parts/small";
+import { ago, Empty, ErrorLine, Status } from "../parts/small";
 import { sessionList } from "../state/lists";
+import { keyOf, type Live, liveness } from "../state/liveness";
 import { address } from "../state/route";
 import { useStore } from "../state/store";
 
 /** Every session on the server. */
 export function SessionList({ current, onNew }: { current: string | null; onNew: () => void }) {
   const { sessions, nextCursor, error, isLoaded } = useStore(sessionList);
+  const live = useStore(liveness);
   const [search, setSearch] = useState("");
   useEffect(() => sessionList.watch(), []);
+  useEffect(() => void liveness.look(sessions), [sessions]);
   const found = useMemo(() => {
     const wanted = search.trim().toLowerCase();
     return wanted === "" ? sessions : sessions.filter((session) => wordsOf(session).includes(wanted));
@@ -23,23 +26,10 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
         <input type="search" aria-label="Search sessions" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
       </div>
       <ErrorLine text={error} />
-      {isLoaded && found.length === 0 && <Empty title={sessions.length === 0 ? "No sessions yet" : "Nothing found"} />}
+      {isLoaded && found.length === 0 && error === null && <Nothing isSearch={sessions.length > 0} />}
       <ul className="session-list">
         {found.map((session) => (
-          <li key={`${session.agent} ${session.sessionId}`}>
-            <a href={address(["sessions", session.sessionId], { agent: session.agent })} aria-current={session.sessionId === current ? "page" : undefined}>
-              <span className="name">{session.title ?? session.alias ?? session.sessionId}</span>
-              <span className="muted when">{ago(session.updatedAt)}</span>
-              <span className="muted facts">
-                {session.agent} · <span className="mono">{session.cwd ?? "/"}</span>
-              </span>
-              {session.ended && (
-                <span className="tag" title={session.endedReason ?? ""}>
-                  ended
-                </span>
-              )}
-            </a>
-          </li>
+          <Row key={keyOf(session.agent, session.sessionId)} session={session} live={live[keyOf(session.agent, session.sessionId)]} isCurrent={session.sessionId === current} />
         ))}
       </ul>
       {nextCursor !== null && (
@@ -49,6 +39,45 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
       )}
     </aside>
   );
+}
+
+function Nothing({ isSearch }: { isSearch: boolean }) {
+  if (isSearch) return <Empty title="Nothing found" />;
+  return (
+    <Empty title="No sessions yet">
+      <p>Start one to talk to an agent.</p>
+    </Empty>
+  );
+}
+
+function Row({ session, live, isCurrent }: { session: SessionSummary; live: Live | undefined; isCurrent: boolean }) {
+  const { agent, sessionId, cwd, updatedAt, ended, endedReason } = session;
+  return (
+    <li>
+      <a href={address(["sessions", sessionId], { agent })} aria-current={isCurrent ? "page" : undefined}>
+        <span className="name" title={nameOf(session)}>
+          {nameOf(session)}
+        </span>
+        <span className="muted when">{ago(updatedAt)}</span>
+        <span className="muted facts" title={`${agent} · ${cwd ?? "/"}`}>
+          {agent} · <span className="mono">{cwd ?? "/"}</span>
+        </span>
+        {!ended && live === "working" && <Status tone="busy">Working</Status>}
+        {!ended && live === "asking" && <Status tone="ask">Asking</Status>}
+        {ended && <span className="tag">ended</span>}
+        {ended && endedReason && (
+          <span className="muted reason" title={endedReason}>
+            {endedReason}
+          </span>
+        )}
+      </a>
+    </li>
+  );
+}
+
+/** What people call a session: its title, the name it was given, or the beginning of its id. */
+export function nameOf({ title, alias, sessionId }: Pick<SessionSummary, "title" | "alias" | "sessionId">): string {
+  return title ?? alias ?? (sessionId.length > 24 ? `${sessionId.slice(0, 14)}…` : sessionId);
 }
 
 function wordsOf({ title, alias, sessionId, agent, cwd }: SessionSummary): string {

@@ -1,15 +1,18 @@
 import type { SessionConfigOption } from "@agentclientprotocol/sdk";
 import { useEffect, useMemo, useState } from "react";
-import { Dialog, Empty, ErrorLine, Status, save } from "../parts/small";
+import { Empty, ErrorLine, Status } from "../parts/small";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
-import { address, go, useRoute } from "../state/route";
-import { connections, reasonOf, sandbox } from "../state/server";
+import { liveness } from "../state/liveness";
+import { address, useRoute } from "../state/route";
+import { connections, reasonOf } from "../state/server";
 import { useStore } from "../state/store";
 import { Composer } from "./Composer";
 import { ConversationView } from "./ConversationView";
 import { FilesView } from "./FilesView";
 import { ProtocolView } from "./ProtocolView";
+import { SessionActions } from "./SessionActions";
+import { nameOf } from "./SessionList";
 
 const TABS = ["conversation", "protocol", "both", "files"] as const;
 type Tab = (typeof TABS)[number];
@@ -34,6 +37,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
   return (
     <main className="session">
       <SessionHeader view={view} id={id} tab={tab} />
+      <WhyReadOnly view={view} id={id} />
       {!isReady && (
         <p className="loading" role="status">
           Reading the history
@@ -70,8 +74,15 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
   const { sessions } = useStore(sessionList);
   const summary = sessions.find(({ sessionId }) => sessionId === id);
   const agent = session?.agent ?? summary?.agent ?? "";
-  const title = summary?.title ?? timeline.title ?? id;
+  const title = summary?.title ?? timeline.title ?? nameOf(summary ?? { title: null, alias: null, sessionId: id });
   const isOffline = states[agent] === "reconnecting";
+  const isAsking = timeline.openAsks().length > 0;
+  useEffect(() => {
+    document.title = `${isAsking ? "? " : ""}${title} · Sandbox Agent`;
+  }, [title, isAsking]);
+  useEffect(() => {
+    if (view.isReady && agent !== "") liveness.note(agent, id, isAsking ? "asking" : timeline.isBusy ? "working" : "quiet");
+  }, [view.isReady, agent, id, isAsking, timeline.isBusy]);
   return (
     <header className="session-header">
       <div className="line">
@@ -80,7 +91,7 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
         </a>
         <h1 title={title}>{title}</h1>
         <SessionStatus view={view} isOffline={isOffline} />
-        <Actions view={view} title={title} />
+        <SessionActions view={view} title={title} />
       </div>
       <div className="line sub">
         <span className="facts muted">
@@ -103,11 +114,25 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
   );
 }
 
+/** Why nothing can be said in this session any more. */
+function WhyReadOnly({ view: { timeline, session }, id }: { view: View; id: string }) {
+  const { sessions } = useStore(sessionList);
+  const summary = sessions.find(({ sessionId }) => sessionId === id);
+  const reason = timeline.ended ?? summary?.endedReason ?? (session?.setup.meta.readOnly ? session.setup.meta.reason : null);
+  if (!reason) return null;
+  return (
+    <p className="why" role="status">
+      {timeline.ended !== null || summary?.ended ? "Ended" : "Read only"}: {reason}
+    </p>
+  );
+}
+
 function SessionStatus({ view, isOffline }: { view: View; isOffline: boolean }) {
   const { timeline, session } = view;
   if (isOffline) return <Status tone="bad">Reconnecting</Status>;
   if (timeline.ended !== null) return <Status tone="idle">Ended</Status>;
   if (session?.setup.meta.readOnly) return <Status tone="idle">Read only</Status>;
+  if (!view.isReady) return <Status tone="idle">Opening</Status>;
   if (timeline.openAsks().length > 0) return <Status tone="ask">Asking</Status>;
   return timeline.isBusy ? <Status tone="busy">Working</Status> : <Status tone="good">Ready</Status>;
 }
@@ -115,12 +140,16 @@ function SessionStatus({ view, isOffline }: { view: View; isOffline: boolean }) 
 function Usage({ timeline }: { timeline: View["timeline"] }) {
   const { usage } = timeline;
   if (usage === null) return null;
-  const cost = usage.cost ? ` · ${usage.cost.amount.toFixed(2)} ${usage.cost.currency}` : "";
+  const cost = usage.cost ? ` · ${money(usage.cost)}` : "";
   return (
     <span title="Tokens in the context window">
       {usage.used.toLocaleString("en")} of {usage.size.toLocaleString("en")} tokens{cost}
     </span>
   );
+}
+
+function money({ amount, currency }: { amount: number; currency: string }): string {
+  return `${amount.toFixed(amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2)} ${currency}`;
 }
 
 type Choice = { value: string; name: string };
@@ -169,89 +198,4 @@ function Options({ view }: { view: View }) {
 function choicesOf(option: SessionConfigOption): Choice[] {
   const given = (option as { options?: (Choice | { options: Choice[] })[] }).options ?? [];
   return given.flatMap((one) => ("options" in one ? one.options : [one]));
-}
-
-function Actions({ view, title }: { view: View; title: string }) {
-  const { session, timeline } = view;
-  const [dialog, setDialog] = useState<"rename" | "terminate" | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => setError(null), [session]);
-  if (session === null) return null;
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
-    try {
-      await work();
-      setDialog(null);
-      setError(null);
-      await sessionList.refresh();
-    } catch (reason) {
-      setError(reasonOf(reason));
-    }
-  };
-  const isOver = timeline.ended !== null || session.setup.meta.readOnly === true;
-  const exportAs = (format: "jsonl" | "markdown"): void =>
-    void run(async () => save(`${session.id}.${format === "jsonl" ? "jsonl" : "md"}`, await sandbox.sessions.transcript(session.id, format, { agent: session.agent })));
-  const fork = (): void =>
-    void run(async () => {
-      const child = await session.fork();
-      go(["sessions", child.id], { agent: child.agent });
-    });
-  return (
-    <details className="menu">
-      <summary aria-label="What to do with the session">⋯</summary>
-      <div className="menu-items">
-        <button type="button" onClick={() => setDialog("rename")}>
-          Rename
-        </button>
-        <button type="button" disabled={isOver} onClick={fork}>
-          Fork
-        </button>
-        <button type="button" onClick={() => exportAs("markdown")}>
-          Export as Markdown
-        </button>
-        <button type="button" onClick={() => exportAs("jsonl")}>
-          Export as JSON lines
-        </button>
-        <button type="button" className="danger" disabled={timeline.ended !== null} onClick={() => setDialog("terminate")}>
-          Terminate
-        </button>
-        <ErrorLine text={error} />
-      </div>
-      {dialog === "rename" && (
-        <Dialog title="Rename the session" onClose={() => setDialog(null)}>
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              const name = String(new FormData(event.currentTarget).get("title") ?? "").trim();
-              if (name !== "") void run(() => session.rename(name));
-            }}
-          >
-            <label className="field">
-              <span>Title</span>
-              <input name="title" defaultValue={title} autoFocus />
-            </label>
-            <ErrorLine text={error} />
-            <footer>
-              <button type="submit" className="primary">
-                Rename
-              </button>
-            </footer>
-          </form>
-        </Dialog>
-      )}
-      {dialog === "terminate" && (
-        <Dialog title="Terminate the session?" onClose={() => setDialog(null)}>
-          <p>It ends for everybody who uses it. Its history stays readable.</p>
-          <ErrorLine text={error} />
-          <footer>
-            <button type="button" onClick={() => setDialog(null)}>
-              Keep it
-            </button>
-            <button type="button" className="danger" onClick={() => void run(() => session.terminate())}>
-              Terminate
-            </button>
-          </footer>
-        </Dialog>
-      )}
-    </details>
-  );
 }

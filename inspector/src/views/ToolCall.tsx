@@ -1,34 +1,54 @@
 import type { ContentBlock, ToolCall, ToolCallContent } from "@agentclientprotocol/sdk";
-import { useState } from "react";
+import { type MouseEvent, useRef, useState } from "react";
+import { plainText } from "../parts/ansi";
 import { DiffView } from "../parts/DiffView";
 import { MarkdownText } from "../parts/markdown";
 import { bytes, Status } from "../parts/small";
+import { TerminalOutput } from "../parts/TerminalOutput";
+import type { Terminal } from "../state/terminals";
 
 const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad" } as const;
 const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
 const LONG = 4_000;
 
-export function ToolCard({ call }: { call: ToolCall }) {
+export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Terminal[] }) {
+  const [choice, setChoice] = useState<boolean | null>(null);
+  const wasOpen = useRef(false);
   const status = call.status ?? "pending";
-  const hasMore = (call.content?.length ?? 0) > 0 || isShown(call.rawInput) || isShown(call.rawOutput) || (call.locations?.length ?? 0) > 0;
-  const isOpen = status === "failed" || (status !== "pending" && (call.content ?? []).some(({ type }) => type === "diff"));
+  const isRunning = status === "in_progress";
+  const content = call.content ?? [];
+  const hasMore = content.length > 0 || terminals.length > 0 || isShown(call.rawInput) || isShown(call.rawOutput) || (call.locations?.length ?? 0) > 0;
+  // what opens by itself stays open until somebody closes it
+  const hasOutput = terminals.some(({ output }) => output !== null) || content.some(({ type }) => type === "content");
+  wasOpen.current ||= status === "failed" || (isRunning && hasOutput);
+  wasOpen.current ||= status !== "pending" && content.some(({ type }) => type === "diff");
+  const isOpen = choice ?? wasOpen.current;
   const head = (
     <>
-      <span className="tool-kind">{call.kind ?? "tool"}</span>
-      <span className="tool-title mono">{call.title}</span>
+      <span className="tool-kind">{(call.kind ?? "tool").replace("_", " ")}</span>
+      <span className="tool-title mono" title={call.title}>
+        {call.title}
+      </span>
       <Status tone={TONES[status] ?? "idle"}>{WORDS[status] ?? status}</Status>
     </>
   );
   if (!hasMore) return <div className="card tool head">{head}</div>;
+  const toggle = (event: MouseEvent): void => {
+    event.preventDefault();
+    setChoice(!isOpen);
+  };
   return (
     <details className="card tool" open={isOpen}>
-      <summary className="head">{head}</summary>
-      <ToolContents call={call} />
+      <summary className="head" onClick={toggle}>
+        {head}
+      </summary>
+      <ToolContents call={call} terminals={terminals} />
     </details>
   );
 }
 
-export function ToolContents({ call }: { call: ToolCall }) {
+export function ToolContents({ call, terminals = [] }: { call: ToolCall; terminals?: Terminal[] }) {
+  const isRunning = call.status === "in_progress" || call.status === "pending";
   return (
     <div className="tool-body">
       {(call.locations?.length ?? 0) > 0 && (
@@ -37,23 +57,52 @@ export function ToolContents({ call }: { call: ToolCall }) {
         </p>
       )}
       {isShown(call.rawInput) && <Raw label="Input" value={call.rawInput} />}
-      {call.content?.map((content, index) => <Content key={index} content={content} />)}
+      {terminals.map((terminal) => (
+        <TerminalCard key={terminal.id} terminal={terminal} isRunning={isRunning} />
+      ))}
+      {call.content?.map((content, index) => <Content key={index} content={content} kind={call.kind} />)}
       {isShown(call.rawOutput) && <Raw label="Output" value={call.rawOutput} />}
     </div>
   );
 }
 
-function Content({ content }: { content: ToolCallContent }) {
+function TerminalCard({ terminal: { id, output, exit }, isRunning }: { terminal: Terminal; isRunning: boolean }) {
+  if (output === null) {
+    return (
+      <p className="muted">
+        {isRunning ? "Runs" : "Ran"} in terminal <span className="mono">{id}</span>. Its output goes to the agent alone, which says what it makes of it.
+      </p>
+    );
+  }
+  return (
+    <div className="terminal-card">
+      <TerminalOutput text={output} label="Output of the command" />
+      {exit !== null && (
+        <span className={exit.code === 0 ? "muted" : "bad"}>{exit.signal === null ? `Exit code ${exit.code ?? "unknown"}` : `Ended by ${exit.signal}`}</span>
+      )}
+    </div>
+  );
+}
+
+function Content({ content, kind }: { content: ToolCallContent; kind: ToolCall["kind"] }) {
   switch (content.type) {
     case "diff":
       return <DiffView path={content.path} before={content.oldText ?? ""} after={content.newText} />;
     case "terminal":
-      return <p className="muted">Terminal {content.terminalId}: its output is in the agent’s answer.</p>;
+      return null; // among the terminals
     case "content":
-      return content.content.type === "text" ? <Output text={content.content.text} /> : <Block block={content.content} />;
+      if (content.content.type !== "text") return <Block block={content.content} />;
+      if (kind !== "execute") return <Output text={content.content.text} />;
+      return <TerminalOutput text={unfenced(content.content.text)} label="Output of the command" />;
     default:
       return <Raw label="Content" value={content} />;
   }
+}
+
+/** Agents often send what a command printed as a fenced block of Markdown. */
+function unfenced(text: string): string {
+  const found = /^\s*(`{3,})[\w-]*\n([\s\S]*?)(?:\n?\1\s*)?$/.exec(text);
+  return found?.[2] ?? text;
 }
 
 /** Images, links and files in a message or a tool call. */
@@ -79,7 +128,9 @@ export function Block({ block }: { block: ContentBlock }) {
     case "resource":
       return (
         <details className="attachment">
-          <summary className="mono">{block.resource.uri}</summary>
+          <summary className="mono" title={block.resource.uri}>
+            {nameOf(block.resource.uri)}
+          </summary>
           {"text" in block.resource ? <Output text={block.resource.text} /> : <p className="muted">Binary</p>}
         </details>
       );
@@ -102,7 +153,7 @@ export function Output({ text }: { text: string }) {
   const isCut = text.length > LONG && !isWhole;
   return (
     <pre className="output mono" tabIndex={0}>
-      {isCut ? text.slice(0, LONG) : text}
+      {plainText(isCut ? text.slice(0, LONG) : text)}
       {isCut && (
         <button type="button" className="small" onClick={() => setWhole(true)}>
           Show all {bytes(text.length)}
@@ -110,6 +161,16 @@ export function Output({ text }: { text: string }) {
       )}
     </pre>
   );
+}
+
+/** The last part of an address, as people know files. */
+function nameOf(uri: string): string {
+  const last = uri.split(/[?#]/)[0]?.split("/").filter(Boolean).at(-1) ?? uri;
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
 }
 
 function isShown(value: unknown): boolean {

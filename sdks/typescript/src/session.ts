@@ -146,12 +146,11 @@ export class Session {
 
   /** A new session that knows what this one knows. Not every agent can. */
   async fork(): Promise<Session> {
-    const result = await this.connection.acp.request<Record<string, unknown>>("session/fork", {
-      sessionId: this.id,
-      cwd: this.setup.meta["cwd"] ?? "/",
-      mcpServers: [],
-    });
-    return this.adopt(new Session(this.connection, setupOf(result, String(result["sessionId"])), this.adopt));
+    const cwd = this.setup.meta["cwd"] ?? "/";
+    const params = { sessionId: this.id, cwd, mcpServers: [] };
+    const result = await this.connection.acp.request<Record<string, unknown>>("session/fork", params);
+    const setup = setupOf(result, String(result["sessionId"]));
+    return this.adopt(new Session(this.connection, { ...setup, meta: { cwd, ...setup.meta } }, this.adopt));
   }
 
   /** End it for everybody. The history stays. */

@@ -51,7 +51,8 @@ export class Sessions {
       mcpServers: mcpServers ?? [],
       _meta: { [META]: Object.fromEntries(Object.entries(wishes).filter(([, value]) => value !== undefined)) },
     });
-    return this.adopt(new Session(connection, setupOf(result, String(result["sessionId"])), this.adopt));
+    const setup = setupOf(result, String(result["sessionId"]));
+    return this.adopt(new Session(connection, { ...setup, meta: { cwd, ...setup.meta } }, this.adopt));
   }
 
   /** Attach to a session; its conversation so far is replayed as updates to `onReplay`. */

@@ -1,5 +1,5 @@
 export type * from "./api.js";
-export { Agents, type InstallOptions } from "./agents.js";
+export { Agents, type InstallOptions, type InstallProgress } from "./agents.js";
 export type { ClientOptions, ConnectOptions } from "./client.js";
 export { AgentConnection } from "./connection.js";
 export { ConnectionLost, type Problem, ProblemError, RequestError } from "./errors.js";

@@ -54,11 +54,12 @@ describe("sessions", () => {
     }
   });
 
-  it("are forked with what they know", async () => {
-    const session = await sandbox.sessions.create({ cwd: "/tmp" });
+  it("are forked with what they know, in the directory that they are in", async () => {
+    const session = await sandbox.sessions.create({ cwd: "/var/tmp" });
     await session.prompt("shared past");
     const fork = await session.fork();
     expect(fork.id).not.toBe(session.id);
+    expect((await sandbox.sessions.get(fork.id)).cwd).toBe("/var/tmp");
     expect(await fork.prompt("recall").text()).toContain("1. shared past");
   });
 

@@ -73,20 +73,26 @@ def is_same_origin_use(method: str, *, is_websocket: bool, fetch_site: bytes | N
 
 
 _STYLE = (
+    ":root{color-scheme:light dark;--bg:#f7f8f8;--card:#fff;--line:#bcc4c7;--text:#1a2224;--muted:#59676b;"
+    "--accent:#0f766e;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#12171a;--card:#191f22;--line:#47545a;"
+    "--text:#e4eaeb;--muted:#9aa9ae;--accent:#4db6aa;--on:#06221f}}"
     "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0;"
-    "background:#f6f7f9;color:#1c2330}form{background:#fff;padding:2rem;border:1px solid #dde1e7;border-radius:8px;"
-    "width:20rem}h1{font-size:1.1rem;margin:0 0 1rem}input,button{font:inherit;width:100%;box-sizing:border-box;"
-    "padding:.5rem;margin:.25rem 0;border:1px solid #b6bdc9;border-radius:4px}button{background:#1c2330;color:#fff}"
-    "p{margin:.75rem 0 0;color:#5a6475;font-size:.85rem}"
+    "background:var(--bg);color:var(--text)}form{background:var(--card);padding:2rem;border:1px solid var(--line);"
+    "border-radius:12px;width:min(20rem,calc(100vw - 6rem))}h1{font-size:1.1rem;margin:0 0 1rem}"
+    "input,button{font:inherit;width:100%;box-sizing:border-box;padding:.5rem;margin:.25rem 0;color:inherit;"
+    "background:var(--bg);border:1px solid var(--line);border-radius:6px}"
+    "button{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;cursor:pointer}"
+    ":focus-visible{outline:2px solid var(--accent);outline-offset:1px}"
+    "p{margin:.75rem 0 0;color:var(--muted);font-size:.85rem}"
 )
 _SIGN_IN_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
     '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body>"
-    f'<form method="post" action="{SIGN_IN}"><h1>Sandbox Agent</h1><label for="token">Token</label>'
+    '<form method="post" action="%s"><h1>Sandbox Agent</h1><label for="token">Token</label>'
     '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>'
     "<button>Sign in</button><p>The token is the value of <code>--token</code> or <code>SANDBOX_AGENT_TOKEN</code> "
     "that the server was started with.</p></form></body></html>"
-).encode()
+)
 
 
 def style_source(style: str) -> str:
@@ -110,15 +116,19 @@ def page_headers(style: str, *, referrer: str = "no-referrer", form: str = "'non
 _UNAUTHORIZED = problem_answer(Unauthorized("a valid bearer token is needed"))
 REFUSED = Answer(401, _UNAUTHORIZED.body, _UNAUTHORIZED.content_type, (_CHALLENGE, NO_STORE))
 """The one answer to everybody who may not come in, whatever was asked for."""
-REFUSED_PAGE = Answer(
-    401, _SIGN_IN_PAGE, HTML, (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
-)
-"""The same for browsers that show it to a person."""
+
+
+def refused_page(scope: Scope) -> Answer:
+    """The same for browsers that show it to a person. Its form finds us under any base path."""
+    path = scope["path"].removeprefix(scope.get("root_path") or "")
+    page = _SIGN_IN_PAGE.replace("%s", "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/"))
+    headers = (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
+    return Answer(401, page.encode(), HTML, headers)
 
 
 def refusal(scope: Scope) -> Answer:
     if scope["type"] == "http" and scope["method"] == "GET":
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         if b"text/html" in accept:
-            return REFUSED_PAGE
+            return refused_page(scope)
     return REFUSED

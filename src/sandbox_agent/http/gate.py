@@ -138,7 +138,7 @@ class Gate:
     def _signed_in(self, scope: Scope) -> Answer:
         """A page that was opened with a ticket: the browser gets its cookie, and an address without the ticket."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "ticket"])
-        location = quote(scope["path"], safe="/") + (f"?{rest}" if rest else "")
+        location = "./" + quote(scope["path"].rpartition("/")[2]) + (f"?{rest}" if rest else "")
         headers = ((b"location", location.encode()), self._credentials.new_cookie(scope), NO_STORE)
         return Answer(303, headers=headers)
 

@@ -1,4 +1,6 @@
 export interface ServerSentEvent {
+  /** `message` where the server names none. */
+  kind: string;
   id: number | null;
   data: string;
 }
@@ -31,11 +33,13 @@ export async function* readEvents(
 }
 
 function parseBlock(block: string): ServerSentEvent | null {
+  let kind = "message";
   let id: number | null = null;
   const data: string[] = [];
   for (const line of block.split("\n")) {
     if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
     else if (line.startsWith("id:")) id = Number(line.slice(3));
+    else if (line.startsWith("event:")) kind = line.slice(6).trim();
   }
-  return data.length === 0 ? null : { id, data: data.join("\n") };
+  return data.length === 0 ? null : { kind, id, data: data.join("\n") };
 }

@@ -17,6 +17,14 @@ export function environment(home: string): Record<string, string> {
   };
 }
 
+interface ServerOptions {
+  home?: string;
+  port?: number;
+  token?: string;
+  args?: string[];
+  env?: Record<string, string>;
+}
+
 /** A real server in a child process; `home` holds all that it writes: reuse it to start again on the same data. */
 export class Server {
   private constructor(
@@ -25,12 +33,12 @@ export class Server {
     private readonly child: ChildProcess,
   ) {}
 
-  static async start(options: { home?: string; port?: number; token?: string; args?: string[] } = {}): Promise<Server> {
+  static async start(options: ServerOptions = {}): Promise<Server> {
     const home = options.home ?? newHome();
     const token = options.token === undefined ? {} : { SANDBOX_AGENT_TOKEN: options.token };
     const child = spawn(BIN, ["server", "--port", String(options.port ?? 0), ...(options.args ?? [])], {
       stdio: ["ignore", "pipe", "ignore"],
-      env: { PATH: process.env["PATH"] ?? "", ...environment(home), ...token },
+      env: { PATH: process.env["PATH"] ?? "", ...environment(home), ...token, ...options.env },
     });
     const url = await new Promise<string>((resolve, reject) => {
       let out = "";

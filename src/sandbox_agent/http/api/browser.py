@@ -10,7 +10,7 @@ import msgspec
 from sandbox_agent.core.history import iso_time
 from sandbox_agent.errors import UnsupportedMediaType
 from sandbox_agent.http.answers import NO_STORE, Answer, json_answer
-from sandbox_agent.http.auth import REFUSED, REFUSED_PAGE, Credentials
+from sandbox_agent.http.auth import REFUSED, Credentials, refused_page
 from sandbox_agent.http.exchange import Exchange, media_type
 from sandbox_agent.http.requests import read_body
 from sandbox_agent.http.routes import Operation
@@ -57,18 +57,18 @@ class BrowserApi:
         raw = await read_body(exchange.scope, exchange.receive, _FORM_LIMIT)
         given = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [])
         if self._credentials.is_needed and not (len(given) == 1 and self._credentials.is_token(given[0].encode())):
-            return REFUSED_PAGE if "text/html" in (exchange.header(b"accept") or "") else REFUSED
-        where = (b"location", _return_to(exchange.header(b"referer")).encode())
+            return refused_page(exchange.scope) if "text/html" in (exchange.header(b"accept") or "") else REFUSED
+        where = (b"location", b"." + _return_to(exchange.header(b"referer")).encode())
         return Answer(303, headers=(where, self._credentials.new_cookie(exchange.scope), NO_STORE))
 
     async def sign_out(self, exchange: Exchange) -> Answer:
         cookies = [value for name, value in exchange.scope["headers"] if name == b"cookie"]
         self._credentials.end_session(cookies)
-        return Answer(303, headers=((b"location", _HOME.encode()), self._credentials.no_cookie(exchange.scope)))
+        return Answer(303, headers=((b"location", b"." + _HOME.encode()), self._credentials.no_cookie(exchange.scope)))
 
 
 def _return_to(referer: str | None) -> str:
-    """The page that asked for the token. Only the path counts, so it is one of ours."""
+    """The page that asked for the token, below our root. Only the path counts, so it is one of ours."""
     path = urlsplit(referer or "").path
     is_page = path.startswith((_HOME, "/docs")) and path.isprintable() and path.isascii() and "\\" not in path
     return path if is_page else _HOME

@@ -1,0 +1,35 @@
+import { type ReactNode, useEffect, useRef } from "react";
+
+/** Things to do behind a small button. It closes when one is chosen, on Escape, and on a click elsewhere. */
+export function Menu({ label, children }: { label: string; children: ReactNode }) {
+  const box = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const close = (event: Event): void => {
+      const node = box.current;
+      if (node?.open && !(event.target instanceof Node && node.contains(event.target))) node.open = false;
+    };
+    addEventListener("pointerdown", close);
+    return () => removeEventListener("pointerdown", close);
+  }, []);
+  const shut = (): void => {
+    if (box.current === null) return;
+    box.current.open = false;
+    box.current.querySelector("summary")?.focus();
+  };
+  return (
+    <details
+      ref={box}
+      className="menu"
+      onKeyDown={(event) => {
+        if (event.key === "Escape") shut();
+      }}
+    >
+      <summary aria-label={label} title={label}>
+        ⋯
+      </summary>
+      <div className="menu-items" onClick={shut}>
+        {children}
+      </div>
+    </details>
+  );
+}

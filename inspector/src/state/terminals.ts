@@ -1,0 +1,63 @@
+import type { ToolCall } from "@agentclientprotocol/sdk";
+
+/** A terminal of a tool call. `output` is null where what it prints does not reach clients. */
+export interface Terminal {
+  id: string;
+  output: string | null;
+  exit: { code: number | null; signal: string | null } | null;
+}
+
+const KEPT = 1_000_000;
+
+/**
+ * What is known of the terminals of a session. Agents tell in the `_meta` of a tool call's updates (`terminal_info`,
+ * `terminal_output` with what is new, `terminal_exit`); what a client's own terminal printed is in the history, in the
+ * client's answers to `terminal/output`.
+ */
+export class Terminals {
+  readonly #known = new Map<string, Terminal>();
+  readonly #asked = new Map<string, string>();
+
+  /** Take an update's `_meta`, and give the terminals that the tool call has now. */
+  update(call: ToolCall, before: readonly Terminal[], meta: unknown): Terminal[] {
+    const told = (meta ?? {}) as Record<string, Record<string, unknown> | undefined>;
+    const { terminal_info: info, terminal_output: output, terminal_exit: exit } = told;
+    for (const one of [info, output, exit]) if (one) this.#change(String(one["terminal_id"]), {});
+    if (typeof output?.["data"] === "string") {
+      const id = String(output["terminal_id"]);
+      this.#change(id, { output: ((this.#known.get(id)?.output ?? "") + output["data"]).slice(-KEPT) });
+    }
+    if (exit) this.#change(String(exit["terminal_id"]), { exit: exitOf(exit["exit_code"], exit["signal"]) });
+    const named = (call.content ?? []).flatMap((content) => (content.type === "terminal" ? [content.terminalId] : []));
+    const told_of = [info, output, exit].flatMap((one) => (one ? [String(one["terminal_id"])] : []));
+    const ids = new Set([...before.map(({ id }) => id), ...named, ...told_of]);
+    return [...ids].map((id) => this.#known.get(id) ?? { id, output: null, exit: null });
+  }
+
+  /** A client was asked for what a terminal has printed. */
+  ask(requestId: unknown, params: unknown): void {
+    const id = (params as { terminalId?: unknown } | undefined)?.terminalId;
+    if (typeof id === "string") this.#asked.set(JSON.stringify(requestId), id);
+  }
+
+  /** Gives the terminal if this answers `ask`. */
+  answer(requestId: unknown, result: unknown): Terminal | null {
+    const key = JSON.stringify(requestId);
+    const id = this.#asked.get(key);
+    if (id === undefined) return null;
+    this.#asked.delete(key);
+    const { output, exitStatus } = (result ?? {}) as { output?: unknown; exitStatus?: { exitCode?: unknown; signal?: unknown } | null };
+    if (typeof output !== "string") return null;
+    return this.#change(id, { output: output.slice(-KEPT), exit: exitStatus ? exitOf(exitStatus.exitCode, exitStatus.signal) : null });
+  }
+
+  #change(id: string, more: Partial<Terminal>): Terminal {
+    const changed = { ...(this.#known.get(id) ?? { id, output: null, exit: null }), ...more };
+    this.#known.set(id, changed);
+    return changed;
+  }
+}
+
+function exitOf(code: unknown, signal: unknown): Terminal["exit"] {
+  return { code: typeof code === "number" ? code : null, signal: typeof signal === "string" ? signal : null };
+}

@@ -1,0 +1,86 @@
+import type { AgentInfo, InstallProgress } from "sandbox-agent-client";
+import { useEffect, useState } from "react";
+import { bytes, duration, ErrorLine } from "../parts/small";
+import { type Install, install, installs } from "../state/installs";
+import { useStore } from "../state/store";
+
+/** The button that installs an agent, the steps while it does, and what went wrong until it is tried again. */
+export function InstallCard({ agent }: { agent: AgentInfo }) {
+  const running = useStore(installs)[agent.id];
+  const isRunning = running !== undefined && running.took === null;
+  if (agent.installed) {
+    if (running?.took == null) return null;
+    return (
+      <p className="installed" role="status">
+        Installed {agent.version ?? ""} in {duration(running.took)}
+      </p>
+    );
+  }
+  if (agent.support !== "supported") return <p className="muted by-hand">Has to be installed by hand: see below.</p>;
+  return (
+    <div className="install">
+      {running !== undefined && <Steps agent={agent} install={running} />}
+      <ErrorLine text={running?.error ?? null} />
+      {!isRunning && (
+        <button type="button" className={running === undefined ? "" : "primary"} onClick={() => void install(agent.id)}>
+          {running === undefined ? "Install" : "Try again"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Steps({ agent, install: { steps, since, took, error } }: { agent: AgentInfo; install: Install }) {
+  const now = steps.at(-1);
+  const elapsed = useElapsed(since, took);
+  return (
+    <>
+      <ol className="steps" aria-label={`Steps of the install of ${agent.name || agent.id}`}>
+        {steps.map((step, index) => {
+          const isLast = index === steps.length - 1;
+          const state = !isLast ? "done" : error !== null ? "failed" : "current";
+          return <Step key={index} step={step} state={state} />;
+        })}
+        {now === undefined && error === null && <li className="current">Asking the server</li>}
+      </ol>
+      {took === null && (
+        <div className="progress">
+          <progress
+            aria-label={`Installing ${agent.name || agent.id}`}
+            {...(now !== undefined && now.fraction !== null && { value: now.fraction, max: 1 })}
+          />
+          <span className="muted">
+            {now !== undefined && now.fraction !== null && `${Math.floor(now.fraction * 100)} % · `}
+            {duration(elapsed)}
+          </span>
+        </div>
+      )}
+    </>
+  );
+}
+
+const MARKS = { done: "✓", current: "●", failed: "✕" } as const;
+
+function Step({ step, state }: { step: InstallProgress; state: keyof typeof MARKS }) {
+  return (
+    <li className={state}>
+      <span className="mark" role="img" aria-label={state}>
+        {MARKS[state]}
+      </span>
+      <span>
+        {step.message[0]?.toUpperCase() + step.message.slice(1)}
+        {step.bytes > 0 && <span className="muted"> {bytes(step.bytes)}</span>}
+      </span>
+    </li>
+  );
+}
+
+function useElapsed(since: number, took: number | null): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (took !== null) return;
+    const timer = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(timer);
+  }, [took]);
+  return took ?? Math.max(0, now - since);
+}

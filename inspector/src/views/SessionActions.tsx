@@ -1,0 +1,111 @@
+import { type FormEvent, useEffect, useState } from "react";
+import { Menu } from "../parts/Menu";
+import { Dialog, ErrorLine, save } from "../parts/small";
+import type { View } from "../state/conversation";
+import { sessionList } from "../state/lists";
+import { go } from "../state/route";
+import { reasonOf, sandbox } from "../state/server";
+
+/** Rename, fork, export and terminate. */
+export function SessionActions({ view, title }: { view: View; title: string }) {
+  const { session, timeline } = view;
+  const [dialog, setDialog] = useState<"rename" | "terminate" | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => setError(null), [session]);
+  if (session === null) return null;
+  const run = async (work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+      setDialog(null);
+      setError(null);
+      await sessionList.refresh();
+    } catch (reason) {
+      setError(reasonOf(reason));
+    }
+  };
+  const close = (): void => {
+    setDialog(null);
+    setError(null);
+  };
+  const isOver = timeline.ended !== null || session.setup.meta.readOnly === true;
+  const exportAs = (format: "jsonl" | "markdown"): void =>
+    void run(async () => {
+      const name = `${session.id}.${format === "jsonl" ? "jsonl" : "md"}`;
+      save(name, await sandbox.sessions.transcript(session.id, format, { agent: session.agent }));
+    });
+  const fork = (): void =>
+    void run(async () => {
+      const child = await session.fork();
+      await sessionList.refresh();
+      go(["sessions", child.id], { agent: child.agent });
+    });
+  const rename = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const name = String(new FormData(event.currentTarget).get("title") ?? "").trim();
+    if (name !== "") void run(() => session.rename(name));
+  };
+  return (
+    <>
+      <Menu label="What to do with the session">
+        <button type="button" onClick={() => setDialog("rename")}>
+          Rename
+        </button>
+        <button type="button" disabled={isOver} onClick={fork}>
+          Fork
+        </button>
+        <button type="button" onClick={() => exportAs("markdown")}>
+          Export as Markdown
+        </button>
+        <button type="button" onClick={() => exportAs("jsonl")}>
+          Export as JSON lines
+        </button>
+        <button type="button" className="danger" disabled={timeline.ended !== null} onClick={() => setDialog("terminate")}>
+          Terminate
+        </button>
+      </Menu>
+      {dialog === null && error !== null && (
+        <Dialog title="That did not work" onClose={close}>
+          <ErrorLine text={error} />
+          <footer>
+            <button type="button" className="primary" data-first onClick={close}>
+              Close
+            </button>
+          </footer>
+        </Dialog>
+      )}
+      {dialog === "rename" && (
+        <Dialog title="Rename the session" onClose={close}>
+          <form onSubmit={rename}>
+            <label className="field">
+              <span>Title</span>
+              <input name="title" defaultValue={title} data-first onFocus={(event) => event.target.select()} />
+            </label>
+            <ErrorLine text={error} />
+            <footer>
+              <button type="button" onClick={close}>
+                Cancel
+              </button>
+              <button type="submit" className="primary">
+                Rename
+              </button>
+            </footer>
+          </form>
+        </Dialog>
+      )}
+      {dialog === "terminate" && (
+        <Dialog title="Terminate the session?" onClose={close}>
+          <p>It ends for everybody who uses it. Its history stays readable.</p>
+          <ErrorLine text={error} />
+          <footer>
+            <button type="button" data-first onClick={close}>
+              Keep it
+            </button>
+            <button type="button" className="danger" onClick={() => void run(() => session.terminate())}>
+              Terminate
+            </button>
+          </footer>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+"""Where the page lives and what it outlives: a base path, a server that restarts in the middle of a turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from support.browser import Browser, Inspector
+from support.prefix_proxy import below_prefix
+from support.server import Server, running_server
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+
+
+async def test_the_page_works_below_a_prefix_and_asks_for_nothing_outside_it(
+    server: Server, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "here.txt").write_text("a file")
+    async with below_prefix(server.port, "/tools/agents") as url:
+        inspector = Inspector(browser, url)
+        await browser.open(f"{url}/ui")
+        await browser.until("document.querySelector('#new-session')")
+        await inspector.start_session(str(tmp_path))
+        await inspector.say("tool ls")
+        await browser.click(".ask.open .choices button")
+        await browser.until_text("The tool ran.")
+        await inspector.show("files")
+        await browser.until_text("here.txt", within=".entries")
+        await inspector.show_agents()
+        await browser.run("reload")
+        await browser.until_text("Mock", within=".agent-grid")
+        asked = [urlsplit(address).path for address in await browser.requests() if address.startswith("http")]
+        assert len(asked) > 8
+        assert [path for path in asked if not path.startswith("/tools/agents/ui")] != []
+        assert [path for path in asked if not path.startswith("/tools/agents/")] == []
+
+
+async def test_signing_in_works_below_a_prefix_by_token_and_by_ticket(tmp_path: Path, browser: Browser) -> None:
+    async with (
+        running_server(tmp_path / "home", env={"SANDBOX_AGENT_TOKEN": "correct-horse"}) as server,
+        below_prefix(server.port, "/tools/agents") as url,
+    ):
+        await browser.open(f"{url}/ui/")
+        for token in ("wrong", "correct-horse"):
+            await browser.until("document.querySelector('input[type=password]')?.value === ''")
+            await browser.fill("input[type=password]", token)
+            await browser.press("Enter")
+        await browser.until("document.querySelector('#new-session')")
+        assert await browser.eval("location.pathname") == "/tools/agents/ui/"
+        await browser.each(["cookies", "clear"], ["open", "about:blank"])
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            bearer = {"Authorization": "Bearer correct-horse"}
+            ticket = (await http.post("/v1/tickets", headers=bearer)).json()["ticket"]
+        await browser.open(f"{url}/ui/?ticket={ticket}")
+        await browser.until("document.querySelector('#new-session')")
+        assert await browser.eval("location.href") == f"{url}/ui/"
+
+
+async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_path: Path, browser: Browser) -> None:
+    home = tmp_path / "home"
+    async with running_server(home) as first:
+        inspector, port = Inspector(browser, first.url), first.port
+        await inspector.open()
+        await inspector.start_session()
+        await inspector.say("before the restart")
+        await inspector.until_status("Ready")
+        await inspector.say("slow 1000")
+        await browser.until_text("tick 5", within=".entry.agent:last-of-type")
+        first.kill()
+        await first.process.wait()
+        await inspector.until_status("Reconnecting")
+    async with running_server(home, port=port):
+        await inspector.until_status("Ready")
+        await browser.until("!document.querySelector('#prompt').disabled")
+        await inspector.say("recall")
+        await browser.until_text("before the restart", within=".entry.agent ol")
+        await inspector.say("after the restart")
+        await browser.until_text("after the restart", within=".entry.agent:last-of-type")
+        seen = await inspector.answers()
+        ticks = [answer for answer in seen if answer.startswith("tick 1")]
+        assert [seen[0], seen[-1], len(ticks)] == ["before the restart", "after the restart", 1]
+        assert "The turn failed" in await browser.eval("document.querySelector('.conversation').innerText")
+        await browser.run("reload")
+        await inspector.ready()
+        await browser.until_text("after the restart", within=".entry.agent:last-of-type")
+        kept = await inspector.answers()
+        assert [kept[0], kept[-1]] == ["before the restart", "after the restart"]
+        assert _ticks(kept) == list(range(1, len(_ticks(kept)) + 1))
+        assert len(_ticks(kept)) >= 5
+
+
+def _ticks(answers: list[str]) -> list[int]:
+    words = " ".join(answer for answer in answers if "tick" in answer).replace("tick", " ").split()
+    return [int(word) for word in words]
