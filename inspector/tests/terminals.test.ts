@@ -51,6 +51,19 @@ describe("the terminals of a tool call", () => {
     expect(item.terminals).toEqual([{ id: "x", output: "one\ntwo\n", exit: { code: null, signal: "SIGTERM" } }]);
   });
 
+  it("of the server show what it tells, and that nothing was printed", () => {
+    const timeline = new Timeline();
+    const told = (news: object) => event("server", { method: "_sandboxagent/terminal/output", params: { sessionId: "s", terminalId: "x", ...news } });
+    timeline.feed([begin, told({ output: "one " }), told({ output: "two" })]);
+    const item = timeline.items[0] as ToolItem;
+    expect(item.terminals).toEqual([{ id: "x", output: "one two", exit: null }]);
+    timeline.feed([told({ exitStatus: { exitCode: 2, signal: null } })]);
+    expect(item.terminals).toEqual([{ id: "x", output: "one two", exit: { code: 2, signal: null } }]);
+    const silent = new Timeline();
+    silent.feed([told({ exitStatus: { exitCode: 0, signal: null } }), begin]);
+    expect((silent.items[0] as ToolItem).terminals).toEqual([{ id: "x", output: "", exit: { code: 0, signal: null } }]);
+  });
+
   it("of a client show what it answered when the agent asked for the output", () => {
     const timeline = new Timeline();
     timeline.feed([

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from support.rpc import Message, RpcClient, connected
+from support.rpc import Events, Message, RpcClient, connected
 from support.server import Server
 
 FS = {"fs": {"readTextFile": True, "writeTextFile": True}}
@@ -29,6 +29,44 @@ async def test_the_host_runs_terminals_for_the_agent(client: RpcClient, tmp_path
     async with client.stream() as events:
         await client.prompt(session, "terminal pwd")
         await events.wait_until(lambda e: str(tmp_path) in str(e.messages))
+
+
+def told(events: Events) -> list[Message]:
+    return [m["params"] for m in events.messages if m.get("method") == "_sandboxagent/terminal/output"]
+
+
+async def test_what_a_terminal_of_the_host_prints_is_told_while_it_runs_and_stays_in_the_history(
+    client: RpcClient, tmp_path: Path
+) -> None:
+    session = await client.new_session(cwd=str(tmp_path))
+    go_on, script = tmp_path / "go-on", tmp_path / "script"
+    script.write_text(f"printf 'first ü'; until test -e {go_on}; do sleep 0.05; done; printf ' second'; exit 3")
+    async with client.stream() as events:
+        turn = asyncio.create_task(client.prompt(session, f"terminal sh {script}"))
+        await events.wait_until(lambda e: "first ü" in "".join(news.get("output", "") for news in told(e)))
+        assert not turn.done()
+        assert all("exitStatus" not in news for news in told(events))
+        go_on.touch()
+        await turn
+        await events.wait_until(lambda e: any("exitStatus" in news for news in told(e)))
+        assert "".join(news.get("output", "") for news in told(events)) == "first ü second"
+        assert told(events)[-1]["exitStatus"] == {"exitCode": 3, "signal": None}
+        assert {(news["sessionId"], news["terminalId"]) for news in told(events)} == {
+            (session, told(events)[0]["terminalId"])
+        }
+    history = await client.call("_sandboxagent/session/events", {"sessionId": session, "limit": 1000})
+    kept = [event["envelope"].get("params", {}) for event in history["events"] if event["source"] == "server"]
+    assert "".join(news.get("output", "") for news in kept) == "first ü second"
+
+
+async def test_of_a_terminal_that_prints_without_end_a_bounded_part_is_told(client: RpcClient, tmp_path: Path) -> None:
+    session = await client.new_session(cwd=str(tmp_path))
+    async with client.stream() as events:
+        await client.prompt(session, "terminal head -c 5000000 /dev/zero")
+        await events.wait_until(lambda e: any("exitStatus" in news for news in told(e)))
+        printed = [news["output"] for news in told(events) if "output" in news]
+        assert sum(map(len, printed)) == 1 << 20
+        assert [news.get("truncated", False) for news in told(events)].count(True) == 1
 
 
 async def test_an_attached_client_that_claims_files_is_asked_instead_of_the_host(

@@ -68,7 +68,7 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
         await inspector.say("before the restart")
         await inspector.until_status("Ready")
         await inspector.say("slow 1000")
-        await browser.until_text("tick 5", within=".entry.agent:last-of-type")
+        await inspector.until_answer("tick 5")
         first.kill()
         await first.process.wait()
         await inspector.until_status("Reconnecting")
@@ -78,14 +78,14 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
         await inspector.say("recall")
         await browser.until_text("before the restart", within=".entry.agent ol")
         await inspector.say("after the restart")
-        await browser.until_text("after the restart", within=".entry.agent:last-of-type")
+        await inspector.until_answer("after the restart")
         seen = await inspector.answers()
         ticks = [answer for answer in seen if answer.startswith("tick 1")]
         assert [seen[0], seen[-1], len(ticks)] == ["before the restart", "after the restart", 1]
         assert "The turn failed" in await browser.eval("document.querySelector('.conversation').innerText")
         await browser.run("reload")
         await inspector.ready()
-        await browser.until_text("after the restart", within=".entry.agent:last-of-type")
+        await inspector.until_answer("after the restart")
         kept = await inspector.answers()
         assert [kept[0], kept[-1]] == ["before the restart", "after the restart"]
         assert _ticks(kept) == list(range(1, len(_ticks(kept)) + 1))

@@ -91,10 +91,13 @@ async def test_a_diff_is_read_inline_or_side_by_side(inspector: Inspector, tmp_p
     assert (await browser.eval(pair)).split() == ["12", "line", "12", "12", "line", "twelve"]
 
 
-async def test_a_terminal_of_the_server_says_that_its_output_goes_to_the_agent(inspector: Inspector) -> None:
+async def test_a_terminal_of_the_server_shows_what_it_prints(inspector: Inspector, tmp_path: Path) -> None:
     browser = inspector.browser
+    script = tmp_path / "script"
+    script.write_text(f"echo begun; until test -e {tmp_path}/go; do sleep 0.05; done; echo ended; exit 4")
     await inspector.start_session()
-    await inspector.say("terminal echo printed")
-    await browser.until_text("exit code 0", within=".entry.agent")
-    await browser.click(".tool summary")
-    await browser.until_text("Its output goes to the agent alone", within=".tool")
+    await inspector.say(f"terminal sh {script}")
+    await browser.until_text("begun", within=PRINTED)
+    (tmp_path / "go").touch()
+    await browser.until_text("Exit code 4", within=".tool")
+    assert await browser.eval(f"document.querySelector('{PRINTED}').innerText") == "begun\nended\n"

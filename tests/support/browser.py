@@ -102,6 +102,7 @@ class Browser:
     async def open(self, url: str, *commands: list[str], width: int = 1280, height: int = 800) -> None:
         """Show a page as if nothing had been shown before, and carry out commands."""
         await self.each(
+            ["open", "about:blank"],  # the page before, whose server may be gone, asks for nothing more
             ["network", "requests", "--clear"],
             ["errors", "--clear"],
             ["set", "media", "light"],
@@ -237,6 +238,11 @@ class Inspector:
 
     def _action(self, action: str) -> str:
         return f".menu-items button:nth-child({_ACTIONS.index(action) + 1})"
+
+    async def until_answer(self, text: str) -> None:
+        """Return when the newest that the agent has said contains `text`."""
+        newest = "[...document.querySelectorAll('.entry.agent')].at(-1)"
+        await self.browser.until(f"{newest}?.innerText.includes({json.dumps(text)})")
 
     async def answers(self) -> list[str]:
         found: list[str] = await self.browser.eval(

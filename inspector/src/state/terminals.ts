@@ -7,12 +7,17 @@ export interface Terminal {
   exit: { code: number | null; signal: string | null } | null;
 }
 
+interface ExitStatus {
+  exitCode?: unknown;
+  signal?: unknown;
+}
+
 const KEPT = 1_000_000;
 
 /**
  * What is known of the terminals of a session. Agents tell in the `_meta` of a tool call's updates (`terminal_info`,
- * `terminal_output` with what is new, `terminal_exit`); what a client's own terminal printed is in the history, in the
- * client's answers to `terminal/output`.
+ * `terminal_output` with what is new, `terminal_exit`), the server tells of its own; what a client's own terminal
+ * printed is in the history, in the client's answers to `terminal/output`.
  */
 export class Terminals {
   readonly #known = new Map<string, Terminal>();
@@ -34,6 +39,16 @@ export class Terminals {
     return [...ids].map((id) => this.#known.get(id) ?? { id, output: null, exit: null });
   }
 
+  /** The server tells what is new of a terminal of its own: what it printed, or how it ended. */
+  tell({ terminalId, output, exitStatus }: { terminalId?: unknown; output?: unknown; exitStatus?: ExitStatus | null }): Terminal {
+    const id = String(terminalId);
+    const more = typeof output === "string" ? output : "";
+    return this.#change(id, {
+      output: ((this.#known.get(id)?.output ?? "") + more).slice(-KEPT),
+      ...(exitStatus && { exit: exitOf(exitStatus.exitCode, exitStatus.signal) }),
+    });
+  }
+
   /** A client was asked for what a terminal has printed. */
   ask(requestId: unknown, params: unknown): void {
     const id = (params as { terminalId?: unknown } | undefined)?.terminalId;
@@ -46,7 +61,7 @@ export class Terminals {
     const id = this.#asked.get(key);
     if (id === undefined) return null;
     this.#asked.delete(key);
-    const { output, exitStatus } = (result ?? {}) as { output?: unknown; exitStatus?: { exitCode?: unknown; signal?: unknown } | null };
+    const { output, exitStatus } = (result ?? {}) as { output?: unknown; exitStatus?: ExitStatus | null };
     if (typeof output !== "string") return null;
     return this.#change(id, { output: output.slice(-KEPT), exit: exitStatus ? exitOf(exitStatus.exitCode, exitStatus.signal) : null });
   }

@@ -202,6 +202,9 @@ export class Timeline {
       case "_sandboxagent/error":
         this.#tellError(event.time, String(params["message"] ?? "Error"), stderrOf(params["details"]));
         break;
+      case "_sandboxagent/terminal/output":
+        this.#showTerminal(this.#terminals.tell(params));
+        break;
       case "_sandboxagent/agent/unparsed":
         this.#note(event.time, "error", "The agent wrote a line that is not a message", String(params["error"] ?? ""));
         break;

@@ -70,7 +70,7 @@ function TerminalCard({ terminal: { id, output, exit }, isRunning }: { terminal:
   if (output === null) {
     return (
       <p className="muted">
-        {isRunning ? "Runs" : "Ran"} in terminal <span className="mono">{id}</span>. Its output goes to the agent alone, which says what it makes of it.
+        {isRunning ? "Runs" : "Ran"} in terminal <span className="mono">{id}</span>. It belongs to another client, which shows what it prints.
       </p>
     );
   }

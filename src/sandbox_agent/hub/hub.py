@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from sandbox_agent.hub.listing import list_sessions
 from sandbox_agent.hub.request import Request
 from sandbox_agent.hub.sessions import Sessions
 from sandbox_agent.hub.stream import Stream
+from sandbox_agent.hub.terminals import TERMINAL_OUTPUT
 from sandbox_agent.hub.turns import Turns
 from sandbox_agent.store.base import Store
 
@@ -265,11 +267,16 @@ class Hub:
     async def _serve(self, agent: Agent, effect: fx.Serve) -> None:
         record = self.sessions.held(SessionKey(agent.id, effect.session)) if effect.session is not None else None
         try:
-            result = await self._host.serve(effect.method, effect.params, record.cwd if record else None)
+            tell = partial(self._tell_terminal, agent, effect.session) if effect.session is not None else None
+            result = await self._host.serve(effect.method, effect.params, record.cwd if record else None, tell)
             member = b'"result":%b' % frames.to_json(result)
         except SandboxAgentError as error:
             member = b'"error":%b' % frames.to_json({"code": error.code, "message": error.detail})
         agent.apply(agent.relay.served(effect.ask, member))
+
+    def _tell_terminal(self, agent: Agent, session: SessionId, news: dict[str, Any]) -> None:
+        line = frames.notification(TERMINAL_OUTPUT, {"sessionId": session, **news})
+        agent.apply(agent.relay.publish(session, line))
 
     def _agent_exited(self, agent: Agent, error: AgentExited, sessions: list[SessionId]) -> None:
         for connection in self.connections.values():
