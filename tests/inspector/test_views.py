@@ -170,8 +170,8 @@ async def test_the_views_of_work_files_and_agents(inspector: Inspector, tmp_path
     await _look(browser, "file")
     await inspector.show_agents()
     await browser.click("#agent-gemini .install button")
+    await browser.until_text("Downloading", within="#agent-gemini .steps")  # its card has grown: nothing moves now
     await browser.click("#agent-qwen .install button")
-    await browser.until_text("Downloading", within="#agent-gemini .steps")
     await browser.until_text("404", within="#agent-qwen .error-line")
     await browser.click("#agent-mock details:nth-of-type(1) summary")
     await browser.until_text("Mock Small", within="#agent-mock .names")

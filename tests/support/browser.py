@@ -72,7 +72,8 @@ class Browser:
         """What several commands gave, in one call, which is quicker; the first that fails ends it."""
         answers = await self._batch(*commands)
         for done in answers:
-            assert done["success"], f"agent-browser {done['command']}: {done['error']}"
+            if not done["success"]:
+                await self._fail(f"agent-browser {done['command']}: {done['error']}")
         return [done["result"] for done in answers]
 
     async def _batch(self, *commands: list[str]) -> list[dict[str, Any]]:
@@ -139,9 +140,13 @@ class Browser:
                 return
             if time.monotonic() > end:
                 break
-        name = await self.screenshot(f"timeout-{uuid4().hex[:6]}")
+        await self._fail(f"never true: {script}\n{found['error']}")
+
+    async def _fail(self, why: str) -> None:
+        """With what the page shows."""
+        picture = await self.screenshot(f"failed-{uuid4().hex[:6]}")
         text = await self.eval("document.body.innerText")
-        pytest.fail(f"never true: {script}\n{found['error']}\nsee {name}\n{text[-2000:]}")
+        pytest.fail(f"{why}\nsee {picture}\n{text[-2000:]}")
 
     async def until_text(self, text: str, *, within: str = "body") -> None:
         await self.until(f"document.querySelector({json.dumps(within)})?.innerText.includes({json.dumps(text)})")

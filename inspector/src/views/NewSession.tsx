@@ -110,12 +110,12 @@ interface ChoiceProps {
   isAsking: boolean;
 }
 
+/** Always there, also where there is nothing to choose: what stands below it must not move under the pointer. */
 function Choice({ name, label, values, isAsking }: ChoiceProps) {
-  if (!isAsking && (!values || values.length === 0)) return null;
   return (
     <label className="field">
       <span>{label}</span>
-      <select name={name} disabled={isAsking}>
+      <select name={name} disabled={isAsking || !values || values.length === 0}>
         <option value="">{isAsking ? "Asking the agent" : "The agent’s own"}</option>
         {(values ?? []).map((value) => {
           const id = String(value["id"] ?? value["modelId"] ?? value["value"]);

@@ -57,8 +57,10 @@ async def fetch(
                         return
                     url = redirect_target(url, response.headers["location"])
             raise InstallError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
+    except httpx.TimeoutException as error:
+        raise InstallError(f"{url}: no answer, or nothing more of it, within {idle:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise InstallError(f"{url}: {error or type(error).__name__}") from error
+        raise InstallError(f"{url}: {str(error) or type(error).__name__}") from error
 
 
 def _tls(env: Mapping[str, str]) -> ssl.SSLContext:
