@@ -183,6 +183,26 @@ def test_a_prompt_attaches_and_the_others_see_what_was_asked(wire: Wire) -> None
     assert wire.events["carol"] == []
 
 
+def test_the_others_are_told_how_a_turn_ended_and_the_one_that_prompted_is_answered(wire: Wire) -> None:
+    carol = client("carol")
+    wire.prompt(carol, 1, text="question")
+    wire.agent(answer(wire.sent[0]["id"], {"stopReason": "refusal"}))
+    told = wire.events["alice"][-1]
+    assert told == wire.events["bob"][-1]
+    assert told["method"] == "_sandboxagent/session/turn_ended"
+    assert told["params"] == {"sessionId": SESSION, "promptedBy": "carol", "result": {"stopReason": "refusal"}}
+    assert wire.events["carol"] == []
+    wire.prompt(ALICE, 1, text="again")
+    wire.agent(refusal(wire.sent[1]["id"], -32000, "log in"))
+    told = wire.events["bob"][-1]
+    assert told["params"]["promptedBy"] == "alice"
+    assert told["params"]["error"]["message"] == "log in"
+    wire.prompt(BOB, 1, text="once more")
+    wire.exit(DEAD)
+    assert "error" in wire.events["alice"][-1]["params"]
+    assert wire.events["alice"][-1]["params"]["promptedBy"] == "bob"
+
+
 def test_prompts_of_one_session_run_one_at_a_time_in_order(wire: Wire) -> None:
     tickets = [wire.prompt(ALICE, 1, text="a"), wire.prompt(BOB, 1, text="b"), wire.prompt(ALICE, 2, text="c")]
     for turn in range(3):

@@ -285,3 +285,17 @@ async def test_whole_items_are_told_at_the_end_of_a_turn_to_those_who_ask(server
         assert "one two three" in str(told["params"]["item"])
         await other.wait_until(lambda e: e.text() == "one two three")
         assert not any(m.get("method") == "_sandboxagent/item/completed" for m in other.messages)
+
+
+async def test_a_fork_keeps_the_directory_and_the_mcp_servers_unless_told_otherwise(
+    client: RpcClient, tmp_path: Path
+) -> None:
+    servers = [{"name": "files", "command": "/bin/true", "args": [], "env": []}]
+    made = await client.call("session/new", {"cwd": str(tmp_path), "mcpServers": servers})
+    kept = (await client.call("session/fork", {"sessionId": made["sessionId"]}))["sessionId"]
+    told = {"sessionId": made["sessionId"], "cwd": "/tmp", "mcpServers": []}
+    other = (await client.call("session/fork", told))["sessionId"]
+    for fork, cwd, expected in ((kept, str(tmp_path), servers), (other, "/tmp", [])):
+        [asked] = [event["envelope"]["params"] for event in await sources(client, fork, "session/fork")]
+        assert (asked["cwd"], asked["mcpServers"]) == (cwd, expected)
+        assert (await client.call("_sandboxagent/session/get", {"sessionId": fork}))["cwd"] == cwd

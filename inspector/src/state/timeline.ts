@@ -202,6 +202,9 @@ export class Timeline {
       case "_sandboxagent/error":
         this.#tellError(event.time, String(params["message"] ?? "Error"), stderrOf(params["details"]));
         break;
+      case "_sandboxagent/session/turn_ended":
+        this.settle();
+        break;
       case "_sandboxagent/terminal/output":
         this.#showTerminal(this.#terminals.tell(params));
         break;

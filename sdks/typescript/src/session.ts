@@ -147,7 +147,7 @@ export class Session {
   /** A new session that knows what this one knows. Not every agent can. */
   async fork(): Promise<Session> {
     const cwd = this.setup.meta["cwd"] ?? "/";
-    const params = { sessionId: this.id, cwd, mcpServers: [] };
+    const params = { sessionId: this.id, cwd };
     const result = await this.connection.acp.request<Record<string, unknown>>("session/fork", params);
     const setup = setupOf(result, String(result["sessionId"]));
     return this.adopt(new Session(this.connection, { ...setup, meta: { cwd, ...setup.meta } }, this.adopt));

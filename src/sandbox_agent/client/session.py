@@ -117,7 +117,7 @@ class Session:
 
     async def fork(self, *, cwd: str | None = None) -> Session:
         """A new session that begins with this one's conversation. Raises AgentUnsupported."""
-        answer = await self._call("session/fork", cwd=cwd or self.cwd, mcpServers=[])
+        answer = await self._call("session/fork", cwd=cwd or self.cwd)
         return Session(self._connection, self._connection.inbox(answer["sessionId"], cwd or self.cwd), answer)
 
     async def terminate(self) -> None:

@@ -17,7 +17,6 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.asks import Asks
 from sandbox_agent.core.effects import (
     Broadcast,
-    Deliver,
     Effect,
     Noted,
     Observed,
@@ -29,10 +28,11 @@ from sandbox_agent.core.effects import (
     Unparsed,
     Wake,
 )
-from sandbox_agent.core.frames import META, Frame
+from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
+from sandbox_agent.core.onlookers import show_end, show_prompt
 from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.route import Call, Client, Route
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy, SessionEnded
@@ -53,10 +53,6 @@ class _NewSession(msgspec.Struct):
 
 class _Cancelled(msgspec.Struct):
     request_id: Raw = msgspec.field(name="requestId")
-
-
-class _PromptParams(msgspec.Struct):
-    prompt: list[Raw] = []
 
 
 class Relay:
@@ -195,6 +191,9 @@ class Relay:
             if call.session is not None:
                 effects.append(Record(call.session, frames.failure(b"%d" % call.id, error), "server"))
             effects.append(_reply(call, frames.failure(call.key, error)))
+            route = self.routes.get(call.session) if call.session is not None else None
+            if route is not None and route.turn is call:
+                effects += show_end(route, call, frames.failure(call.key, error))
         self._calls.clear()
         self._early.clear()
         self._creating = 0
@@ -304,6 +303,7 @@ class Relay:
             route = self.routes.get(call.session)
             effects.append(_reply(call, answer))
             if route is not None and route.turn is call:
+                effects += show_end(route, call, raw)
                 route.turn = None
                 effects += self._next_turn(route)
             return effects
@@ -344,11 +344,7 @@ class Relay:
     def _start_turn(self, route: Route, call: Call) -> list[Effect]:
         route.turn = call
         route.tool_kinds.clear()
-        effects: list[Effect] = [*self._send(call), Record(route.session, call.line, "client")]
-        others = [c for c in route.connections if c != call.connection]
-        if others:
-            effects += [Deliver(c, line, route.session) for line in _prompt_as_updates(call) for c in others]
-        return effects
+        return [*self._send(call), Record(route.session, call.line, "client"), *show_prompt(route, call)]
 
     def _next_turn(self, route: Route) -> list[Effect]:
         if route.queue and route.turn is None:
@@ -391,22 +387,3 @@ def _reply(call: Call, line: bytes, *, has_run: bool = True) -> Reply:
 
 def _refuse(call: Call, error: SandboxAgentError) -> Reply:
     return _reply(call, frames.failure(call.key, error), has_run=False)
-
-
-def _prompt_as_updates(call: Call) -> list[bytes]:
-    """What the others who watch a session see of a prompt that one of them sent."""
-    try:
-        blocks = msgspec.json.decode(frames.params_of(call.line), type=_PromptParams).prompt
-    except msgspec.MsgspecError:
-        return []
-    meta = {META: {"promptedBy": call.connection}}
-    return [
-        frames.notification(
-            "session/update",
-            {
-                "sessionId": call.session,
-                "update": {"sessionUpdate": "user_message_chunk", "content": block, "_meta": meta},
-            },
-        )
-        for block in blocks
-    ]

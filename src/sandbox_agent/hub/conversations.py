@@ -130,15 +130,14 @@ class Conversations:
         record = await self._record_of(request)
         await self._attachment.live(record.key)
         agent = self._hub.agent(record.agent)
-        params = {**request.params(), "sessionId": record.session_id}
+        kept = {"cwd": record.cwd or "/", "mcpServers": record.mcp_servers}  # unless the client says otherwise
+        params = {**kept, **request.params(), "sessionId": record.session_id}
         result = await agent.request(
             "session/fork", params, session=record.session_id, on_behalf=request.behalf, timeout=None
         )
         wishes = creation.read_wishes(request)
         origin = {"sessionId": record.session_id, "sequence": self._hub.store.last_sequence(record.key.stream)}
-        made = creation.new_record(
-            agent, {"cwd": record.cwd, "mcpServers": record.mcp_servers, **params}, wishes, result
-        )
+        made = creation.new_record(agent, params, wishes, result)
         made.setup = {**made.setup, "forkedFrom": origin}
         self._hub.sessions.add(made)
         await self._announce(request, agent, made, result, {})
