@@ -105,7 +105,7 @@ def test_updates_and_answers_of_one_batch_keep_their_order(wire: Wire) -> None:
     wire.prompt(ALICE, 1)
     effects = wire.agent(update("1"), update("2"), answer(1, {"stopReason": "end_turn"}), update("late"))
     kinds = [type(e).__name__ for e in effects]
-    assert kinds == ["Publish", "Record", "Reply", "Publish"]
+    assert kinds == ["Publish", "Record", "Reply", "Deliver", "Publish"]
     assert wire.history[SESSION][1:] == [
         update("1"),
         update("2"),
@@ -311,7 +311,9 @@ def test_a_closed_connection_leaves_its_turn_running_and_its_sessions(wire: Wire
     wire.apply(wire.relay.connection_closed(ALICE.id))
     wire.agent(update("x"), update("y", "t"), answer(1))
     assert wire.events["alice"] == []
-    assert wire.events["bob"][-1] == update("x")
+    shown, ended = wire.events["bob"][-2:]
+    assert shown == update("x")
+    assert ended["params"]["promptedBy"] == "alice"
     assert wire.history[SESSION][-1] == answer(1)
 
 
