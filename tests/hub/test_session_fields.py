@@ -299,3 +299,24 @@ async def test_a_fork_keeps_the_directory_and_the_mcp_servers_unless_told_otherw
         [asked] = [event["envelope"]["params"] for event in await sources(client, fork, "session/fork")]
         assert (asked["cwd"], asked["mcpServers"]) == (cwd, expected)
         assert (await client.call("_sandboxagent/session/get", {"sessionId": fork}))["cwd"] == cwd
+
+
+async def test_finished_items_of_prompts_that_waited_in_the_queue_are_told_once_and_in_order(server: Server) -> None:
+    wants = {"_meta": {"sandboxagent.dev": {"itemCompleted": True}}}
+    async with connected(server.url, capabilities=wants) as client, client.stream() as events:
+        session = await client.new_session()
+        words = ["slow 20", "second", "third"]
+        await asyncio.gather(*(client.prompt(session, word) for word in words))
+        await client.prompt(session, "fourth")
+
+        def told() -> list[str]:
+            every = [m["params"]["item"] for m in events.messages if m.get("method") == "_sandboxagent/item/completed"]
+            return [str(item["content"]) for item in every if item.get("role") == "assistant"]
+
+        await events.wait_until(lambda e: len(told()) >= 4)
+        assert "tick" in told()[0]
+        assert [next(word for word in ("second", "third", "fourth") if word in text) for text in told()[1:]] == [
+            "second",
+            "third",
+            "fourth",
+        ]

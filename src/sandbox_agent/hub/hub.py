@@ -238,13 +238,14 @@ class Hub:
         if effect.session is None or not effect.has_run:
             return
         key = SessionKey(agent, effect.session)
-        begun = self._items.turn_ended(key)
         self.agents[agent].lifecycle.worked()
         record = self.sessions.held(key)
         if record is not None:
             self.sessions.save(record)
         if self._item_listeners:
-            self.background(self._items.tell(key, begun, lambda: self._listeners(key)))
+            self.background(self._items.tell(key, lambda: self._listeners(key)))
+        else:
+            self._items.skip(key)
 
     def _listeners(self, key: SessionKey) -> list[Connection]:
         route = self.agents[key.agent].relay.routes.get(key.session)

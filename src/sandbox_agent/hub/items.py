@@ -6,12 +6,13 @@ history once the turn is over, so that nobody else pays for them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionKey
-from sandbox_agent.core.legacy import LegacyEvents
+from sandbox_agent.core.legacy import LegacyEvents, UniversalEvent
 from sandbox_agent.hub.connection import Connection
 from sandbox_agent.hub.history import read_all
 from sandbox_agent.store.base import Store
@@ -22,22 +23,35 @@ COMPLETED = "_sandboxagent/item/completed"
 class Items:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._begun: dict[SessionKey, int] = {}
+        self._told: dict[SessionKey, int] = {}
+        """How far each session's history has been gone through."""
+        self._telling = asyncio.Lock()
 
     def turn_begins(self, key: SessionKey) -> None:
-        """Remember where the history stands, unless a turn is running whose start is remembered already."""
-        self._begun.setdefault(key, self._store.last_sequence(key.stream))
+        """To be called before the prompt is recorded; one that is queued begins where the turn before it ends."""
+        self._told.setdefault(key, self._store.last_sequence(key.stream))
 
-    def turn_ended(self, key: SessionKey) -> int:
-        """The sequence after which the turn's entries stand; the next turn of the queue begins here."""
-        return self._begun.pop(key, self._store.last_sequence(key.stream))
+    def skip(self, key: SessionKey) -> None:
+        """A turn has ended that nobody wants to hear of."""
+        self._told[key] = self._store.last_sequence(key.stream)
 
-    async def tell(self, key: SessionKey, after: int, listeners: Callable[[], list[Connection]]) -> None:
-        """Deliver the turn's finished items to those who want them."""
-        converter = LegacyEvents(key.session)
-        async for entry in read_all(self._store, key.stream, after=after):
-            for event in converter.feed(entry):
-                if event.type == "item.completed":
-                    params = {"sessionId": key.session, **event.data, "_meta": {META: {"eventId": event.event_id}}}
-                    for connection in listeners():
-                        connection.deliver_own(key.session, frames.notification(COMPLETED, params))
+    async def tell(self, key: SessionKey, listeners: Callable[[], list[Connection]]) -> None:
+        """Deliver the finished items of the oldest turn that was not told of."""
+        async with self._telling:
+            converter = LegacyEvents(key.session)
+            prompt: bytes | None = None
+            async for entry in read_all(self._store, key.stream, after=self._told.get(key, 0)):
+                self._told[key] = entry.sequence
+                for event in converter.feed(entry):
+                    if event.type == "item.completed":
+                        self._deliver(key, event, listeners())
+                frame = frames.parse(entry.envelope)
+                if prompt is None and frame.method == "session/prompt":
+                    prompt = frame.key
+                elif frame.is_answer and frame.key == prompt:
+                    return
+
+    def _deliver(self, key: SessionKey, event: UniversalEvent, listeners: list[Connection]) -> None:
+        params = {"sessionId": key.session, **event.data, "_meta": {META: {"eventId": event.event_id}}}
+        for connection in listeners:
+            connection.deliver_own(key.session, frames.notification(COMPLETED, params))
