@@ -41,13 +41,19 @@ def ask_again(
     timeout: float,
 ) -> Abandon | None:
     """A request like one that was answered, without waiting: see `http.direct`. None leaves it to the plain path."""
+    frame = plain_request(hub, connection, raw)
+    if frame is None:
+        return None
+    limit = None if frame.method in UNLIMITED else timeout
+    return connection.ask(frame, raw, lambda answer: give(frame, answer), timeout=limit)
+
+
+def plain_request(hub: Hub, connection: Connection, raw: bytes) -> Frame | None:
+    """The request in `raw`, unless it is none, or cannot be taken at once."""
     try:
         frame = frames.parse(raw)
     except MalformedMessage:
         return None
     if not frame.is_request or not frames.is_valid_id(frame.key):
         return None
-    if connection.is_closed or not hub.has_room(connection):
-        return None
-    limit = None if frame.method in UNLIMITED else timeout
-    return connection.ask(frame, raw, lambda answer: give(frame, answer), timeout=limit)
+    return None if connection.is_closed or not hub.has_room(connection) else frame

@@ -20,6 +20,7 @@ from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.handshake import read_params, wanted_agent
 from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_whole
 from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.round_trip import plain_request
 from sandbox_agent.http.sse import stream_events
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.mailboxes import MailboxConnection
@@ -71,15 +72,8 @@ class AcpDoor:
         self, connection: MailboxConnection, session: str | None, raw: bytes, respond: Respond
     ) -> Abandon | None:
         """A message like one that was accepted, without waiting: see `http.direct`."""
-        try:
-            frame = frames.parse(raw)
-        except MalformedMessage:
-            return None
-        if not frame.is_request or not frames.is_valid_id(frame.key):
-            return None
-        if session is not None and frame.session not in (None, session):
-            return None
-        if connection.is_closed or not self._hub.has_room(connection):
+        frame = plain_request(self._hub, connection, raw)
+        if frame is None or (session is not None and frame.session not in (None, session)):
             return None
         connection.submit(frame, raw)
         respond(202, b"", b"")
