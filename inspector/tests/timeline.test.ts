@@ -50,6 +50,13 @@ describe("a timeline", () => {
     expect(timeline.items.at(-1)).toMatchObject({ kind: "note", text: "Cancelled" });
   });
 
+  it("is busy with a turn of another client until the server tells that it ended", () => {
+    const timeline = new Timeline();
+    timeline.feed([past("client", prompt(7, "hi"))]);
+    timeline.feed([live("server", { method: "_sandboxagent/session/turn_ended", params: { sessionId: "s", promptedBy: "c", result: { stopReason: "end_turn" } } })]);
+    expect([timeline.isBusy, timeline.isForeign]).toEqual([false, false]);
+  });
+
   it("keeps what a tool call said when an update says less", () => {
     const timeline = new Timeline();
     timeline.feed([

@@ -35,6 +35,9 @@ _MESSAGE = Content(
         "required": ["jsonrpc"],
     },
 )
+_STREAM = Content(("text/event-stream",), {"type": "string"})
+_SENDING = (202, MalformedMessage, UnknownConnection, NotAcceptable, TooLarge, UnsupportedMediaType, TooMany)
+_READING = (InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany)
 _NEEDS_CONNECTION = ("X-ACP-Connection-Id", "The connection, as the answer to `initialize` named it.", True)
 RPC = {
     "POST": Operation(
@@ -47,17 +50,7 @@ RPC = {
         "answer has `X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` says which event came before the answer.",
         body=_MESSAGE,
         returns=_MESSAGE,
-        errors=(
-            202,
-            MalformedMessage,
-            UnknownConnection,
-            NotAcceptable,
-            TooLarge,
-            UnsupportedMediaType,
-            TooMany,
-            AgentStartFailed,
-            AgentTimeout,
-        ),
+        errors=(*_SENDING, AgentStartFailed, AgentTimeout),
         headers=(
             ("X-ACP-Connection-Id", "The connection; left out for `initialize` only.", False),
             ("Prefer", "`respond-async` for the answer on the stream.", False),
@@ -70,8 +63,8 @@ RPC = {
         description="`event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With "
         "`Last-Event-ID: N` the stream starts after N and is taken over from another reader; without it, it goes on "
         "where the last reader stopped.",
-        returns=Content(("text/event-stream",), {"type": "string"}),
-        errors=(InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany),
+        returns=_STREAM,
+        errors=_READING,
         headers=(_NEEDS_CONNECTION, ("Last-Event-ID", "The last event that was seen.", False)),
     ),
     "DELETE": Operation(
@@ -84,7 +77,6 @@ RPC = {
     ),
 }
 
-_STREAM = Content(("text/event-stream",), {"type": "string"})
 _ACP_CONNECTION = ("Acp-Connection-Id", "The connection, as the answer to `initialize` named it.", True)
 _ACP_SESSION = ("Acp-Session-Id", "The session that the message or stream belongs to.", False)
 ACP = {
@@ -97,17 +89,7 @@ ACP = {
         "answer comes on a stream. A WebSocket on this path carries both directions.",
         body=_MESSAGE,
         returns=_MESSAGE,
-        errors=(
-            202,
-            MalformedMessage,
-            UnknownConnection,
-            NotAcceptable,
-            TooLarge,
-            UnsupportedMediaType,
-            TooMany,
-            BatchNotSupported,
-            AgentStartFailed,
-        ),
+        errors=(*_SENDING, BatchNotSupported, AgentStartFailed),
         headers=(("Acp-Connection-Id", "The connection; left out for `initialize` only.", False), _ACP_SESSION),
     ),
     "GET": Operation(
@@ -115,7 +97,7 @@ ACP = {
         summary="The connection's events, or those of one session",
         tag="acp",
         returns=_STREAM,
-        errors=(InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany),
+        errors=_READING,
         headers=(_ACP_CONNECTION, _ACP_SESSION, ("Last-Event-ID", "The last event that was seen.", False)),
     ),
     "DELETE": Operation(
