@@ -23,7 +23,6 @@ from support.rpc import connected
 from support.server import Server, running_server
 
 GIB = 1 << 30
-PIECE = bytes(1 << 18)
 EVENTS = 100_000
 PAUSE = 0.005
 

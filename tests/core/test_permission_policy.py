@@ -12,8 +12,6 @@ from sandbox_agent.core.permission_policy import (
     Ask,
     PermissionPolicy,
     Reply,
-    answer_reply,
-    cancelled,
     choose_option,
     parse_policy,
 )
@@ -166,18 +164,6 @@ def test_nothing_that_fits_is_a_cancelled_outcome_with_the_reason(offered: Any) 
     answer = answered(parse_policy("reject").decide(asking("edit", offered)))
     assert answer.outcome == {"outcome": "cancelled"}
     assert answer.fallback == "cancelled: no option offered fits 'reject'"
-
-
-def test_a_persons_reply_is_not_marked_automatic() -> None:
-    answer = answer_reply(asking("edit", options("allow_once")), "always")
-    assert answer.outcome["optionId"] == "id-allow_once"
-    assert answer.result["_meta"]["sandboxagent.dev"]["automatic"] is False
-    assert answer.fallback == "allow_once in place of allow_always, which was not offered"
-
-
-def test_cancelled_carries_its_reason() -> None:
-    assert cancelled("nobody there").result["outcome"] == {"outcome": "cancelled"}
-    assert cancelled("nobody there").reason == "nobody there"
 
 
 @settings(max_examples=150, deadline=None)

@@ -45,7 +45,8 @@ class Watched:
 
     def exited(self, status: ExitStatus) -> None:
         self.seen.append(status)
-        self.stderr_at_exit = self.running.stderr.last_lines(100)
+        summary = self.running.stderr.summary()
+        self.stderr_at_exit = summary.head + summary.tail
         self._changed.set()
 
     async def until(self, condition: Callable[[], Any]) -> Any:

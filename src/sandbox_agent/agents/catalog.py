@@ -29,7 +29,6 @@ from sandbox_agent.errors import (
     UnknownAgent,
 )
 
-MOCK = AgentId("mock")
 _COMMAND = re.compile(r"\{bin\}/([\w.+-]+)")
 
 

@@ -34,12 +34,11 @@ class Answer(msgspec.Struct, frozen=True):
     outcome: dict[str, str]
     reason: str
     fallback: str | None = None
-    is_automatic: bool = True
 
     @property
     def result(self) -> dict[str, Any]:
         """The `result` member of the JSON-RPC answer, with the reason under `_meta`."""
-        meta: dict[str, Any] = {"automatic": self.is_automatic, "reason": self.reason}
+        meta: dict[str, Any] = {"automatic": True, "reason": self.reason}
         if self.fallback is not None:
             meta["fallback"] = self.fallback
         return {"outcome": self.outcome, "_meta": {META_KEY: meta}}
@@ -71,7 +70,7 @@ class PermissionPolicy(msgspec.Struct, frozen=True):
         rule = f"policy: {verdict} for tools of kind {kind!r}"
         if verdict == "ask":
             return Ask(rule)
-        return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule, is_automatic=True)
+        return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule)
 
 
 ASK = PermissionPolicy()
@@ -138,21 +137,12 @@ def choose_option(options: Any, reply: Reply) -> Choice | None:
     return None
 
 
-def answer_reply(params: Any, reply: Reply) -> Answer:
-    """A person's once, always or reject as the answer to a permission request."""
-    return _answer(as_object(params), (reply,), f"reply: {reply}", is_automatic=False)
-
-
-def cancelled(reason: str) -> Answer:
-    return Answer({"outcome": "cancelled"}, reason)
-
-
 def timed_out(params: Any) -> Answer:
     """The answer when nobody was there to give one."""
-    return _answer(as_object(params), ("reject",), "nobody answered in time", is_automatic=True)
+    return _answer(as_object(params), ("reject",), "nobody answered in time")
 
 
-def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str, *, is_automatic: bool) -> Answer:
+def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str) -> Answer:
     for reply in replies:
         choice = choose_option(params.get("options"), reply)
         if choice is None:
@@ -161,9 +151,9 @@ def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str, *, 
         if reply != replies[0]:
             fallback = f"{_KINDS[reply][0]} in place of {_KINDS[replies[0]][0]}, which was not offered"
         outcome = {"outcome": "selected", "optionId": choice.option_id}
-        return Answer(outcome, reason, fallback, is_automatic)
+        return Answer(outcome, reason, fallback)
     note = f"cancelled: no option offered fits {replies[0]!r}"
-    return Answer({"outcome": "cancelled"}, reason, note, is_automatic)
+    return Answer({"outcome": "cancelled"}, reason, note)
 
 
 def _normal(option_id: str) -> str:

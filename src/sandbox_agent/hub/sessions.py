@@ -98,7 +98,3 @@ class Sessions:
 
     async def page(self, matching: SessionFilter, *, cursor: str | None, limit: int) -> SessionPage:
         return await self._store.list_sessions(matching, cursor=cursor, limit=limit)
-
-    @property
-    def held_keys(self) -> list[SessionKey]:
-        return list(self._held)

@@ -43,9 +43,6 @@ class StderrLog:
         """`tail` holds only lines that `head` does not."""
         return StderrSummary(list(self._head), list(self._tail), self._total > 2 * self._kept, self._total)
 
-    def last_lines(self, count: int) -> list[str]:
-        return [*self._head, *self._tail][-count:] if count else []
-
     def _add(self, line: bytes | OversizedLine) -> None:
         if isinstance(line, OversizedLine):
             text = f"[a line of {line.size} bytes was dropped]"
