@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
-from sandbox_agent.http.redaction import RedactingFormatter, Redactor
+from sandbox_agent.redaction import RedactingFormatter, Redactor
 
 LogFormat = Literal["text", "json"]
 _TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"

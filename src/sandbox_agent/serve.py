@@ -19,18 +19,18 @@ from sandbox_agent.agents import Catalog
 from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
-from sandbox_agent.http.app import App, AppLimits
-from sandbox_agent.http.auth import Credentials
-from sandbox_agent.http.direct import DirectProtocol
-from sandbox_agent.http.origins import Cors, HostNames
-from sandbox_agent.http.redaction import Redactor, secrets_of
+from sandbox_agent.http.access.auth import Credentials
+from sandbox_agent.http.access.origins import Cors, HostNames
+from sandbox_agent.http.asgi.app import App, AppLimits
+from sandbox_agent.http.asgi.telemetry import Telemetry
+from sandbox_agent.http.server.direct import DirectProtocol
+from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
-from sandbox_agent.http.telemetry import Telemetry
-from sandbox_agent.http.wire import BoundedProtocol, bounded, close_stalled
-from sandbox_agent.hub.agent import AgentOptions
+from sandbox_agent.hub.agents.agent import AgentOptions
 from sandbox_agent.hub.housekeeping import close_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
+from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import open_store
 

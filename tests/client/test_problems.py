@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from sandbox_agent.client.problems import from_response, from_rpc, to_rpc
+from sandbox_agent.client.rpc.problems import from_response, from_rpc, to_rpc
 from sandbox_agent.errors import (
     AgentExited,
     RequestFailed,

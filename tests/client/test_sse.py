@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_agent.client.sse import EventParser, ServerEvent
+from sandbox_agent.client.rpc.sse import EventParser, ServerEvent
 
 STREAM = b': open\n\nevent: message\nid: 1\ndata: {"a":1}\n\n: heartbeat\n\nevent: message\nid: 2\ndata: {"b":2}\n\n'
 EVENTS = [ServerEvent(1, b'{"a":1}'), ServerEvent(2, b'{"b":2}')]

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox_agent.http.doors.acp import AcpDoor
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
-from sandbox_agent.http.doors.peer import PeerDoor
+from sandbox_agent.http.doors.compat import PeerDoor
 from sandbox_agent.hub.hub import Hub
 from support.doors import initialize_params
 from support.hub import Exchange, framed, http_scope, hub_here, posted, socket_scope

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sandbox_agent.archives.tar import Member, TarReader
 from sandbox_agent.errors import Conflict
 from sandbox_agent.files import FileLimits, FileService
-from sandbox_agent.files.tar import Member, TarReader
 from support.tars import archive, directory, file, hardlink, header, long_name, pax, snapshot, stream, symlink
 
 CONTENTS = {f"dir{number % 20}/file{number}.txt": f"content {number}\n".encode() * 20 for number in range(2000)}

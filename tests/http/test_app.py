@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from sandbox_agent.errors import Conflict
 from sandbox_agent.files import FileService
-from sandbox_agent.http.app import App
-from sandbox_agent.http.auth import Credentials
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.file_answer import send_file
-from sandbox_agent.http.gate import Gate
-from sandbox_agent.http.origins import Cors, HostNames
-from sandbox_agent.http.problems import Receive, Scope, Send
-from sandbox_agent.http.routes import Door
-from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.http.access.auth import Credentials
+from sandbox_agent.http.access.gate import Gate
+from sandbox_agent.http.access.origins import Cors, HostNames
+from sandbox_agent.http.asgi.app import App
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.file_answer import send_file
+from sandbox_agent.http.asgi.problems import Receive, Scope, Send
+from sandbox_agent.http.asgi.routes import Door
+from sandbox_agent.http.asgi.telemetry import Telemetry
 
 HOST = (b"host", b"127.0.0.1")
 

@@ -14,9 +14,9 @@ import httpx
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from sandbox_agent.http import openapi
+from sandbox_agent.http.api import openapi
 from sandbox_agent.http.api.documents import pretty
-from sandbox_agent.http.routes import Door, Route
+from sandbox_agent.http.asgi.routes import Door, Route
 from support.rpc import connected
 from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from sandbox_agent.errors import AgentTimeout
-from sandbox_agent.hub.asked import Answer, Asked, Deadlines
+from sandbox_agent.hub.clients.asked import Answer, Asked, Deadlines
 from support.waiting import until
 
 

@@ -45,7 +45,7 @@ async def test_auth_required_in_a_turn_is_the_agents_own_answer(client: RpcClien
 def test_the_login_command_of_the_manifest_is_named_and_the_agents_own_words_stay() -> None:
     from sandbox_agent.core.ids import AgentId
     from sandbox_agent.core.launch import LaunchSpec
-    from sandbox_agent.hub.authentication import with_advice
+    from sandbox_agent.hub.agents.authentication import with_advice
 
     spec = LaunchSpec(agent=AgentId("x"), command=("x",), login=("/opt/a b/x", "login"))
     said = with_advice({"code": -32000, "data": {"hint": "mine", "more": 1}}, spec, b"{}")["data"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sandbox_agent.core.ids import ConnectionId, connection_stream
-from sandbox_agent.hub.stream import Batch, Reader, Stream
+from sandbox_agent.hub.clients.stream import Batch, Reader, Stream
 from sandbox_agent.store import MemoryStore
 from support.waiting import until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_agent.core import setup
+from sandbox_agent.core import config_options as setup
 from support.real_world import DEADLINE, RealWorld, reply_to
 from support.rpc import Events, RpcClient, is_permission, option_of_kind
 

@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from sandbox_agent.http.tickets import Expiring
+from sandbox_agent.http.access.tickets import Expiring
 from support.raw import ask, request, upgrade
 from support.served import BEARER, TOKEN, client
 from support.server import Server

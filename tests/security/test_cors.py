@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.errors import ConfigError
-from sandbox_agent.http.origins import Cors
+from sandbox_agent.http.access.origins import Cors
 from support.raw import ask, upgrade
 from support.served import BEARER, TOKEN, client, served
 from support.server import Server

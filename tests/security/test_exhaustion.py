@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sandbox_agent.http import wire
+from sandbox_agent.http.server import wire
 from support.raw import ask, read_answer, request
 from support.rpc import DEADLINE, connected, open_client
 from support.served import client, problem, served

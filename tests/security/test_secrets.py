@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_agent.http.redaction import RedactingFormatter, Redactor, secrets_of
 from sandbox_agent.logs import JsonFormatter, TextFormatter
+from sandbox_agent.redaction import RedactingFormatter, Redactor, secrets_of
 from support.rpc import connected
 from support.served import BEARER, TOKEN, client, served
 from support.server import running_server

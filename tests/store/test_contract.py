@@ -12,7 +12,7 @@ import pytest
 from sandbox_agent.core.ids import AgentId, StreamKey
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.store import MemoryStore, SessionFilter, SqliteStore, Store
-from sandbox_agent.store.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import ANY, KEY, STREAM, committed, lines_of, numbered, read_all, session
 
 EAGER = Pace(linger=0.0)

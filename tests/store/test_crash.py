@@ -12,7 +12,7 @@ import pytest
 
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import SqliteStore
-from sandbox_agent.store.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace
 from support import appending
 from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session
 

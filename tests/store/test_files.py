@@ -12,7 +12,7 @@ import pytest
 
 from sandbox_agent.errors import ConfigError, StoreError
 from sandbox_agent.store import MemoryStore, SqliteStore, open_store
-from sandbox_agent.store.schema import APPLICATION_ID, MIGRATIONS, open_database
+from sandbox_agent.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, open_database
 from support import appending
 from support.store_words import STREAM, lines_of, numbered, query, session
 

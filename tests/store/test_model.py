@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import MemoryStore, SqliteStore, Store
-from sandbox_agent.store.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import read_all
 
 STREAMS = [StreamKey("session:a:1"), StreamKey("session:a:2"), StreamKey("session:b:1")]

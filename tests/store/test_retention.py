@@ -11,7 +11,7 @@ import pytest
 
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import MemoryStore, SqliteStore, Store
-from sandbox_agent.store.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import STREAM, committed, query, read_all, session
 from support.waiting import until
 

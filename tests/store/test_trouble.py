@@ -11,7 +11,7 @@ import pytest
 
 from sandbox_agent.errors import StoreError
 from sandbox_agent.store import SqliteStore
-from sandbox_agent.store.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace
 from support.disk import small_disk
 from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session
 from support.waiting import until

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.agents import Catalog, CustomAgent
-from sandbox_agent.http.problems import Message, Receive, Scope, Send
+from sandbox_agent.http.asgi.problems import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
-from sandbox_agent.http.auth import Credentials
-from sandbox_agent.http.origins import HostNames
-from sandbox_agent.http.routes import Door, Route
+from sandbox_agent.http.access.auth import Credentials
+from sandbox_agent.http.access.origins import HostNames
+from sandbox_agent.http.asgi.routes import Door, Route
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store

@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from sandbox_agent.agents import child
 from sandbox_agent.agents.download import download
 from sandbox_agent.agents.locks import file_lock
 from sandbox_agent.agents.manifest import Manifest
@@ -43,8 +42,9 @@ from sandbox_agent.agents.receipt import (
 )
 from sandbox_agent.agents.registry import Registry
 from sandbox_agent.agents.surroundings import survey
-from sandbox_agent.agents.unpack import unpack
+from sandbox_agent.archives.unpack import unpack
 from sandbox_agent.errors import InstallError
+from sandbox_agent.process import child
 
 VERIFY_DEADLINE = 120.0
 DOWNLOAD_DEADLINE = 1200.0

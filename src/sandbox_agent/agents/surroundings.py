@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sandbox_agent.agents.child import scrub
 from sandbox_agent.agents.names import version_key
+from sandbox_agent.process.child import scrub
 
 _PYTHONS = ("python3", "python3.14", "python3.13", "python3.12")
 

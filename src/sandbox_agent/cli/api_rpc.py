@@ -78,7 +78,7 @@ async def _post(target: Target, message: dict[str, Any], connection: str | None)
 
 
 async def _stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
-    from sandbox_agent.client.sse import EventParser  # noqa: PLC0415
+    from sandbox_agent.client.rpc.sse import EventParser  # noqa: PLC0415
 
     headers = {_CONNECTION: connection, "Accept": "text/event-stream"}
     if last_event_id is not None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.client.api import Api
-from sandbox_agent.client.problems import from_problem
-from sandbox_agent.client.sse import EventParser
+from sandbox_agent.client.rpc.problems import from_problem
+from sandbox_agent.client.rpc.sse import EventParser
 from sandbox_agent.errors import ConnectionLost
 
 _INSTALL = 1800.0

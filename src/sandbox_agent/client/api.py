@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from sandbox_agent.client.problems import from_response, from_transport
+from sandbox_agent.client.rpc.problems import from_response, from_transport
 
 Content = bytes | AsyncIterator[bytes]
 

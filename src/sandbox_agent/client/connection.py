@@ -15,9 +15,9 @@ from acp.connection import Connection
 from sandbox_agent.client.answering import Answering
 from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
 from sandbox_agent.client.inbox import Inbox
-from sandbox_agent.client.link import Link, Message
-from sandbox_agent.client.problems import from_rpc
-from sandbox_agent.client.transport import RpcTransport
+from sandbox_agent.client.rpc.link import Link, Message
+from sandbox_agent.client.rpc.problems import from_rpc
+from sandbox_agent.client.rpc.transport import RpcTransport
 from sandbox_agent.client.updates import GAP
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.methods import CANCEL_REQUEST

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sandbox_agent.core.history import META_KEY
+from sandbox_agent.core.frames import META
 from sandbox_agent.errors import InvalidParams
 
 _LOCAL = frozenset({"local", "stdio"})
@@ -167,7 +167,7 @@ def _pairs(pairs: Any) -> list[dict[str, str]]:
 
 def _with_meta(server: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     given = {field: value for field, value in extras.items() if value is not None}
-    return {**server, "_meta": {META_KEY: given}} if given else server
+    return {**server, "_meta": {META: given}} if given else server
 
 
 def _field_of(error: msgspec.ValidationError) -> str | None:

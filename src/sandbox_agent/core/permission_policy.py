@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from sandbox_agent.core.history import META_KEY, as_list, as_object
+from sandbox_agent.core.frames import META
+from sandbox_agent.core.json_values import as_list, as_object
 from sandbox_agent.errors import InvalidParams
 
 Verdict = Literal["ask", "allow", "reject"]
@@ -41,7 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
         meta: dict[str, Any] = {"automatic": True, "reason": self.reason}
         if self.fallback is not None:
             meta["fallback"] = self.fallback
-        return {"outcome": self.outcome, "_meta": {META_KEY: meta}}
+        return {"outcome": self.outcome, "_meta": {META: meta}}
 
 
 class Choice(NamedTuple):

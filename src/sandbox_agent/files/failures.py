@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sandbox_agent.archives.names import clip
 from sandbox_agent.errors import (
     Conflict,
     Forbidden,
@@ -16,7 +17,6 @@ from sandbox_agent.errors import (
     TooLarge,
     TooMany,
 )
-from sandbox_agent.files.paths import clip
 
 _KINDS: dict[int, tuple[type[SandboxAgentError], str]] = {
     errno.ENOENT: (NotFound, "does not exist"),

@@ -6,12 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import PurePath
 
+from sandbox_agent.archives.names import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
 from sandbox_agent.errors import Forbidden, InvalidParams
-
-MAX_PATH_BYTES = 4095
-MAX_NAME_BYTES = 255
-
-Parts = tuple[str, ...]
 
 
 class Standing(Enum):
@@ -54,11 +50,6 @@ def split(path: str) -> Parts:
 
 def join(parts: Iterable[str]) -> str:
     return "/" + "/".join(parts)
-
-
-def clip(path: str) -> str:
-    """The path as an error shows it."""
-    return ascii(path) if len(path) <= 200 else f"{path[:200]!a}…"
 
 
 class Roots:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Protocol, TypeVar
 
+from sandbox_agent.archives.limits import MIB
+from sandbox_agent.archives.names import clip
 from sandbox_agent.errors import Conflict, InvalidParams
-from sandbox_agent.files.limits import MIB
-from sandbox_agent.files.paths import clip
 from sandbox_agent.files.results import modified
 
 T = TypeVar("T")

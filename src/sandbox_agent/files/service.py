@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from sandbox_agent.archives.limits import KIB
+from sandbox_agent.archives.names import clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
-from sandbox_agent.files.limits import KIB, FileLimits
-from sandbox_agent.files.paths import Roots, Standing, absolute, clip, split
+from sandbox_agent.files.limits import FileLimits
+from sandbox_agent.files.paths import Roots, Standing, absolute, split
 from sandbox_agent.files.reading import OpenFile
 from sandbox_agent.files.results import (
     FsActionResult,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
+from sandbox_agent.archives.names import Parts, clip
+from sandbox_agent.archives.tar import Kind, Member, too_many
 from sandbox_agent.errors import BadArchive
 from sandbox_agent.files.limits import FileLimits
-from sandbox_agent.files.paths import Parts, clip
-from sandbox_agent.files.tar import Kind, Member, too_many
 from sandbox_agent.files.walk import OPEN_DIRECTORY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

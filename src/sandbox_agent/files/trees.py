@@ -6,8 +6,8 @@ import os
 import secrets
 import stat
 
+from sandbox_agent.archives.names import clip
 from sandbox_agent.errors import Forbidden, InvalidParams
-from sandbox_agent.files.paths import clip
 from sandbox_agent.files.walk import READ_DIRECTORY
 
 MAX_OPEN_LEVELS = 100

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 
+from sandbox_agent.archives.names import Parts, clip
 from sandbox_agent.errors import Forbidden, NotFound
 from sandbox_agent.files.failures import explain
-from sandbox_agent.files.paths import Parts, Roots, Standing, clip, join, split
+from sandbox_agent.files.paths import Roots, Standing, join, split
 
 MAX_LINKS = 40
 MAX_STEPS = 8192

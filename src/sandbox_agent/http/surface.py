@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
-from sandbox_agent.http import openapi
-from sandbox_agent.http.api import agents, browser, documents, files, health, install, metrics, sessions
-from sandbox_agent.http.app import App, AppLimits
-from sandbox_agent.http.auth import SIGN_IN, Credentials
-from sandbox_agent.http.doors import acp, operations, peer, rpc
-from sandbox_agent.http.gate import Gate
-from sandbox_agent.http.origins import Cors, HostNames
-from sandbox_agent.http.redaction import Redactor
-from sandbox_agent.http.routes import Door, Route
-from sandbox_agent.http.telemetry import Telemetry
+from sandbox_agent.http.access.auth import SIGN_IN, Credentials
+from sandbox_agent.http.access.gate import Gate
+from sandbox_agent.http.access.origins import Cors, HostNames
+from sandbox_agent.http.api import agents, browser, documents, files, health, install, metrics, openapi, sessions
+from sandbox_agent.http.asgi.app import App, AppLimits
+from sandbox_agent.http.asgi.routes import Door, Route
+from sandbox_agent.http.asgi.telemetry import Telemetry
+from sandbox_agent.http.doors import acp, operations, rpc
+from sandbox_agent.http.doors import compat as peer
 from sandbox_agent.http.ui import Ui, ui_routes
 from sandbox_agent.hub.hub import Hub
+from sandbox_agent.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from sandbox_agent.errors import NotFound
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.problems import Headers, Receive, Scope, Send, send_problem, send_whole
-from sandbox_agent.http.routes import Route
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.problems import Headers, Receive, Scope, Send, send_problem, send_whole
+from sandbox_agent.http.asgi.routes import Route
 
 PREFIX = "/ui/"
 PATHS = ("/ui", "/ui/", "/ui/{file}", "/ui/assets/{file}")

@@ -7,8 +7,8 @@ import logging
 import time
 
 from sandbox_agent.core import frames
-from sandbox_agent.hub import endings
 from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.sessions import endings
 
 _log = logging.getLogger(__name__)
 _STORE_EVERY = 0.5

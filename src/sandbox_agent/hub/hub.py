@@ -28,23 +28,23 @@ from sandbox_agent.errors import (
     UnknownConnection,
 )
 from sandbox_agent.files import FileService
-from sandbox_agent.hub import endings
-from sandbox_agent.hub.agent import Agent, AgentOptions
-from sandbox_agent.hub.agent_extensions import AgentExtensions
-from sandbox_agent.hub.attachment import Attachment
-from sandbox_agent.hub.connection import Connection
-from sandbox_agent.hub.conversations import Conversations
-from sandbox_agent.hub.extensions import Extensions
-from sandbox_agent.hub.file_extensions import FileExtensions
-from sandbox_agent.hub.host import Host
-from sandbox_agent.hub.installs import AgentCatalog, Installs
-from sandbox_agent.hub.items import Items
-from sandbox_agent.hub.listing import list_sessions
-from sandbox_agent.hub.request import Request
-from sandbox_agent.hub.sessions import Sessions
-from sandbox_agent.hub.stream import Stream
-from sandbox_agent.hub.terminals import TERMINAL_OUTPUT
-from sandbox_agent.hub.turns import Turns
+from sandbox_agent.hub.agents.agent import Agent, AgentOptions
+from sandbox_agent.hub.agents.host import Host
+from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
+from sandbox_agent.hub.agents.terminals import TERMINAL_OUTPUT
+from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.hub.clients.stream import Stream
+from sandbox_agent.hub.extensions.agents import AgentExtensions
+from sandbox_agent.hub.extensions.files import FileExtensions
+from sandbox_agent.hub.extensions.sessions import Extensions
+from sandbox_agent.hub.sessions import endings
+from sandbox_agent.hub.sessions.attachment import Attachment
+from sandbox_agent.hub.sessions.conversations import Conversations
+from sandbox_agent.hub.sessions.inventory import Sessions
+from sandbox_agent.hub.sessions.items import Items
+from sandbox_agent.hub.sessions.listing import list_sessions
+from sandbox_agent.hub.sessions.turns import Turns
 from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)

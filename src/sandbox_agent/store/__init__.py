@@ -9,4 +9,4 @@ from sandbox_agent.store.base import Store as Store
 from sandbox_agent.store.base import StoreHealth as StoreHealth
 from sandbox_agent.store.memory import MemoryStore as MemoryStore
 from sandbox_agent.store.spec import open_store as open_store
-from sandbox_agent.store.sqlite import SqliteStore as SqliteStore
+from sandbox_agent.store.sqlite.store import SqliteStore as SqliteStore

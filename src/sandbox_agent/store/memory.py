@@ -11,7 +11,6 @@ import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
 from sandbox_agent.store.base import Entry, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
-from sandbox_agent.store.batches import Page
 from sandbox_agent.store.paging import (
     Cursor,
     MoveLog,
@@ -21,6 +20,7 @@ from sandbox_agent.store.paging import (
     merge,
     position_of,
 )
+from sandbox_agent.store.sqlite.batches import Page
 
 
 class MemoryStore:

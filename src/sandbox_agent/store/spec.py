@@ -7,7 +7,7 @@ from pathlib import Path
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.store.base import Store
 from sandbox_agent.store.memory import MemoryStore
-from sandbox_agent.store.sqlite import SqliteStore
+from sandbox_agent.store.sqlite.store import SqliteStore
 
 DATABASE_NAME = "history.db"
 

@@ -10,12 +10,12 @@ import msgspec
 from sandbox_agent.agents import AgentListing, Catalog
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import AgentError, InstallError, InvalidParams, UnknownAgent
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.redaction import Redactor
-from sandbox_agent.http.routes import Operation
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.routes import Operation
+from sandbox_agent.hub.agents.probe import Probe
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.probe import Probe
-from sandbox_agent.hub.views import ServerStatus, capabilities, server_status, stderr_lines
+from sandbox_agent.hub.sessions.views import ServerStatus, capabilities, server_status, stderr_lines
+from sandbox_agent.redaction import Redactor
 from sandbox_agent.version import __version__
 
 

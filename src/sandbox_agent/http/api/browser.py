@@ -7,14 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from sandbox_agent.core.history import iso_time
+from sandbox_agent.core.json_values import iso_time
 from sandbox_agent.errors import UnsupportedMediaType
-from sandbox_agent.http.answers import NO_STORE, Answer, json_answer
-from sandbox_agent.http.auth import REFUSED, Credentials, refused_page
-from sandbox_agent.http.exchange import Exchange, media_type
-from sandbox_agent.http.requests import read_body
-from sandbox_agent.http.routes import Operation
-from sandbox_agent.http.tickets import TICKET_SECONDS
+from sandbox_agent.http.access.auth import REFUSED, Credentials, refused_page
+from sandbox_agent.http.access.tickets import TICKET_SECONDS
+from sandbox_agent.http.asgi.answers import NO_STORE, Answer, json_answer
+from sandbox_agent.http.asgi.exchange import Exchange, media_type
+from sandbox_agent.http.asgi.requests import read_body
+from sandbox_agent.http.asgi.routes import Operation
 
 _FORM = "application/x-www-form-urlencoded"
 _FORM_LIMIT = 16 << 10

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.http.answers import Answer
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.problems import JSON
-from sandbox_agent.http.reference import render_reference
-from sandbox_agent.http.routes import Content, Operation
+from sandbox_agent.http.api.reference import render_reference
+from sandbox_agent.http.asgi.answers import Answer
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.problems import JSON
+from sandbox_agent.http.asgi.routes import Content, Operation
 
 READ_OPENAPI = Operation(
     name="readOpenapi",

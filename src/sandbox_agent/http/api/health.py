@@ -7,10 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.routes import Operation
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.views import running_agents
+from sandbox_agent.hub.sessions.views import running_agents
 from sandbox_agent.store.base import StoreHealth
 from sandbox_agent.version import __version__
 

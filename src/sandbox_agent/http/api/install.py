@@ -18,13 +18,13 @@ from sandbox_agent.errors import (
     UnknownAgent,
     UnsupportedMediaType,
 )
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.problems import problem_body
-from sandbox_agent.http.redaction import Redactor
-from sandbox_agent.http.routes import Operation
-from sandbox_agent.http.sse import HEARTBEAT, beat, begin, peer_left
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.problems import problem_body
+from sandbox_agent.http.asgi.routes import Operation
+from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, peer_left
+from sandbox_agent.hub.agents.installs import InstallWish
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.installs import InstallWish
+from sandbox_agent.redaction import Redactor
 
 _KEPT = 256
 """Progress that a slow reader has not taken: the newest is kept."""

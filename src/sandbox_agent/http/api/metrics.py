@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_agent.http.answers import NO_STORE, Answer
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.routes import Content, Operation
-from sandbox_agent.http.telemetry import BOUNDS, Telemetry
+from sandbox_agent.http.asgi.answers import NO_STORE, Answer
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.routes import Content, Operation
+from sandbox_agent.http.asgi.telemetry import BOUNDS, Telemetry
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.views import server_status
+from sandbox_agent.hub.sessions.views import server_status
 from sandbox_agent.version import __version__
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from sandbox_agent.http.answers import Answer
-from sandbox_agent.http.problems import PROBLEM
+from sandbox_agent.http.asgi.answers import Answer
+from sandbox_agent.http.asgi.problems import PROBLEM
 
 _ID = "[^/]+"
 REMOVED: tuple[tuple[str, str, str], ...] = (

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.core.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
 from sandbox_agent.errors import InvalidParams, UnknownSession
-from sandbox_agent.http.exchange import Exchange
-from sandbox_agent.http.routes import Content, Operation
-from sandbox_agent.hub.history import read_all
+from sandbox_agent.history.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.views import SessionDetail, SessionSummary, describe_session, find_record, summarize
+from sandbox_agent.hub.sessions.history import read_all
+from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, describe_session, find_record, summarize
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
 _PIECE = 64 << 10

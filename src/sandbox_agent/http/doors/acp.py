@@ -14,16 +14,16 @@ from sandbox_agent.errors import (
     MissingConnection,
     UnknownConnection,
 )
-from sandbox_agent.http.direct import Abandon, Respond
+from sandbox_agent.http.asgi.problems import JSON, Headers, Receive, Scope, Send, send_whole
+from sandbox_agent.http.asgi.requests import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.sse import stream_events
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
 from sandbox_agent.http.doors.failures import answer_failures
-from sandbox_agent.http.handshake import read_params, wanted_agent
-from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, send_whole
-from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
-from sandbox_agent.http.round_trip import plain_request
-from sandbox_agent.http.sse import stream_events
+from sandbox_agent.http.doors.handshake import read_params, wanted_agent
+from sandbox_agent.http.doors.round_trip import plain_request
+from sandbox_agent.http.server.direct import Abandon, Respond
+from sandbox_agent.hub.clients.mailboxes import MailboxConnection
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.mailboxes import MailboxConnection
 
 CONNECTION = b"acp-connection-id"
 SESSION = b"acp-session-id"

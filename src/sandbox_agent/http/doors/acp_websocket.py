@@ -13,13 +13,13 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId
 from sandbox_agent.errors import ClientError, MalformedMessage, SandboxAgentError, TooLarge, UnknownConnection
-from sandbox_agent.http.handshake import query, read_params, wanted_agent
-from sandbox_agent.http.problems import Receive, Scope, Send
-from sandbox_agent.http.requests import event_id, header
-from sandbox_agent.http.websocket import Close, accept, close, payload, refuse
-from sandbox_agent.hub.connection import Connection
+from sandbox_agent.http.asgi.problems import Receive, Scope, Send
+from sandbox_agent.http.asgi.requests import event_id, header
+from sandbox_agent.http.asgi.websocket import Close, accept, close, payload, refuse
+from sandbox_agent.http.doors.handshake import query, read_params, wanted_agent
+from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.stream import Reader
 from sandbox_agent.hub.hub import Hub, new_connection_id
-from sandbox_agent.hub.stream import Reader
 
 _CONNECTION = b"acp-connection-id"
 _TICK = 15.0

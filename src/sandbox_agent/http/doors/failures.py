@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from sandbox_agent.errors import SandboxAgentError, UnknownAgent
-from sandbox_agent.http.problems import Scope, Send, send_problem
-from sandbox_agent.http.requests import ClientGone
+from sandbox_agent.http.asgi.problems import Scope, Send, send_problem
+from sandbox_agent.http.asgi.requests import ClientGone
 
 
 async def answer_failures(serving: Awaitable[None], scope: Scope, send: Send) -> None:

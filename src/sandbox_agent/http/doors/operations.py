@@ -17,7 +17,7 @@ from sandbox_agent.errors import (
     UnknownConnection,
     UnsupportedMediaType,
 )
-from sandbox_agent.http.routes import Content, Operation
+from sandbox_agent.http.asgi.routes import Content, Operation
 
 _MESSAGE = Content(
     ("application/json",),

@@ -13,15 +13,15 @@ from sandbox_agent.errors import (
     MissingConnection,
     SandboxAgentError,
 )
-from sandbox_agent.http.direct import Abandon, Respond
+from sandbox_agent.http.asgi.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_whole
+from sandbox_agent.http.asgi.requests import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.sse import stream_events
 from sandbox_agent.http.doors.failures import answer_failures
-from sandbox_agent.http.handshake import agent_in_meta, read_params
-from sandbox_agent.http.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_whole
-from sandbox_agent.http.requests import header, last_event_id, read_body, require_accept, require_json
-from sandbox_agent.http.round_trip import answered, ask_again
-from sandbox_agent.http.sse import stream_events
-from sandbox_agent.hub.asked import Answer
-from sandbox_agent.hub.connection import Connection
+from sandbox_agent.http.doors.handshake import agent_in_meta, read_params
+from sandbox_agent.http.doors.round_trip import answered, ask_again
+from sandbox_agent.http.server.direct import Abandon, Respond
+from sandbox_agent.hub.clients.asked import Answer
+from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.hub import Hub
 
 CONNECTION = b"x-acp-connection-id"

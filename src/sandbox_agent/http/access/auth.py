@@ -1,0 +1,134 @@
+"""Who may come in: the bearer token, a single-use ticket, or the cookie of a browser that has signed in."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from hashlib import sha256
+
+from sandbox_agent.errors import Unauthorized
+from sandbox_agent.http.access.tickets import new_browser_sessions, new_tickets
+from sandbox_agent.http.asgi.answers import HTML, NO_STORE, Answer, problem_answer
+from sandbox_agent.http.asgi.problems import Scope
+
+SIGN_IN = "/sign-in"
+SUBPROTOCOL = "bearer."
+"""A WebSocket of a browser may offer `bearer.TOKEN` as a subprotocol, as it cannot set headers."""
+_CHALLENGE = (b"www-authenticate", b'Bearer realm="sandbox-agent"')
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+class Credentials:
+    """Compares in constant time. Without a token everybody may come in."""
+
+    def __init__(self, token: str | None, *, cookie_name: str = "sandbox-agent") -> None:
+        self.tickets = new_tickets()
+        self.sessions = new_browser_sessions()
+        self.is_needed = token is not None
+        self._token = (token or "").encode()
+        self._expected = b"Bearer " + self._token
+        self._cookie_name = cookie_name
+
+    def is_token(self, given: bytes) -> bool:
+        return self.is_needed and hmac.compare_digest(given, self._token)
+
+    def is_bearer(self, authorization: bytes) -> bool:
+        """Whether this is the one right value of an Authorization header."""
+        if hmac.compare_digest(authorization, self._expected):
+            return True
+        scheme, _, given = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and self.is_token(given)
+
+    def has_session(self, cookies: list[bytes]) -> bool:
+        """Whether the cookies name a browser that has signed in."""
+        return any(self.sessions.is_good(value) for value in self._cookie_values(cookies))
+
+    def end_session(self, cookies: list[bytes]) -> None:
+        for value in self._cookie_values(cookies):
+            self.sessions.take(value)
+
+    def new_cookie(self, scope: Scope) -> tuple[bytes, bytes]:
+        return self._set_cookie(self.sessions.issue(), int(self.sessions.lifetime), scope)
+
+    def no_cookie(self, scope: Scope) -> tuple[bytes, bytes]:
+        return self._set_cookie("", 0, scope)
+
+    def _cookie_values(self, cookies: list[bytes]) -> list[str]:
+        pairs = [pair.strip().partition("=") for line in cookies for pair in line.decode("latin-1").split(";")]
+        return [value for name, _, value in pairs if name == self._cookie_name]
+
+    def _set_cookie(self, value: str, seconds: int, scope: Scope) -> tuple[bytes, bytes]:
+        secure = "; Secure" if scope.get("scheme") in {"https", "wss"} else ""
+        cookie = f"{self._cookie_name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        return b"set-cookie", cookie.encode()
+
+
+def is_same_origin_use(method: str, *, is_websocket: bool, fetch_site: bytes | None, has_own_origin: bool) -> bool:
+    """Whether a cookie may count: cookies are shared by all ports of a host, so the page must be our own.
+
+    Browsers tell by Sec-Fetch-Site; where they do not (plain http beyond loopback), writing needs our Origin."""
+    if fetch_site is not None:
+        return fetch_site in {b"same-origin", b"none"}
+    return has_own_origin or (method in _SAFE and not is_websocket)
+
+
+_STYLE = (
+    ":root{color-scheme:light dark;--bg:#f7f8f8;--card:#fff;--line:#bcc4c7;--text:#1a2224;--muted:#59676b;"
+    "--accent:#0f766e;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#12171a;--card:#191f22;--line:#47545a;"
+    "--text:#e4eaeb;--muted:#9aa9ae;--accent:#4db6aa;--on:#06221f}}"
+    "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0;"
+    "background:var(--bg);color:var(--text)}form{background:var(--card);padding:2rem;border:1px solid var(--line);"
+    "border-radius:12px;width:min(20rem,calc(100vw - 6rem))}h1{font-size:1.1rem;margin:0 0 1rem}"
+    "input,button{font:inherit;width:100%;box-sizing:border-box;padding:.5rem;margin:.25rem 0;color:inherit;"
+    "background:var(--bg);border:1px solid var(--line);border-radius:6px}"
+    "button{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;cursor:pointer}"
+    ":focus-visible{outline:2px solid var(--accent);outline-offset:1px}"
+    "p{margin:.75rem 0 0;color:var(--muted);font-size:.85rem}"
+)
+_SIGN_IN_PAGE = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
+    '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body>"
+    '<form method="post" action="%s"><h1>Sandbox Agent</h1><label for="token">Token</label>'
+    '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>'
+    "<button>Sign in</button><p>The token is the value of <code>--token</code> or <code>SANDBOX_AGENT_TOKEN</code> "
+    "that the server was started with.</p></form></body></html>"
+)
+
+
+def style_source(style: str) -> str:
+    """A style sheet as a source in a content security policy."""
+    return f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+
+
+def page_headers(style: str, *, referrer: str = "no-referrer", form: str = "'none'") -> tuple[tuple[bytes, bytes], ...]:
+    """What keeps a page of ours to itself: no scripts, no frames, nothing from elsewhere."""
+    policy = (
+        f"default-src 'none'; style-src {style_source(style)}; img-src data:; form-action {form}; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    )
+    return (
+        (b"content-security-policy", policy.encode()),
+        (b"referrer-policy", referrer.encode()),
+        NO_STORE,
+    )
+
+
+_UNAUTHORIZED = problem_answer(Unauthorized("a valid bearer token is needed"))
+REFUSED = Answer(401, _UNAUTHORIZED.body, _UNAUTHORIZED.content_type, (_CHALLENGE, NO_STORE))
+"""The one answer to everybody who may not come in, whatever was asked for."""
+
+
+def refused_page(scope: Scope) -> Answer:
+    """The same for browsers that show it to a person. Its form finds us under any base path."""
+    path = scope["path"].removeprefix(scope.get("root_path") or "")
+    page = _SIGN_IN_PAGE.replace("%s", "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/"))
+    headers = (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
+    return Answer(401, page.encode(), HTML, headers)
+
+
+def refusal(scope: Scope) -> Answer:
+    if scope["type"] == "http" and scope["method"] == "GET":
+        accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
+        if b"text/html" in accept:
+            return refused_page(scope)
+    return REFUSED

@@ -1,0 +1,169 @@
+"""The OpenAPI 3.1 document, made from the route table and the types that serve the requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.http.asgi.routes import Content, Door, Operation, Route
+from sandbox_agent.version import __version__
+
+_REF = "#/components/schemas/{name}"
+_DESCRIPTION = (
+    "One server that runs coding agents. Conversations go over `/v1/rpc` as ACP (JSON-RPC 2.0); everything else is "
+    "here. Errors are `application/problem+json`. With a token set, every request needs it."
+)
+_STATUS = {
+    200: "Done",
+    201: "Made",
+    202: "Taken; what follows comes on the stream",
+    204: "Done, nothing to say",
+    206: "The range that was asked for",
+    304: "Unchanged",
+    507: "No space is left on the disk",
+}
+_COMMON = {401: "No valid token", 403: "Host, Origin or path is not allowed", 503: "Not now; try again"}
+_PROBLEM_SCHEMA = {
+    "title": "Problem",
+    "description": "What went wrong. `type` ends in the kind of error; some kinds have further members.",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:sandbox-agent:error:not_found"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "retryable": {"type": "boolean"},
+        "instance": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+}
+
+
+def build_document(entries: Iterable[Route | Door]) -> dict[str, Any]:
+    described = list(_operations(entries))
+    types = [t for _, _, op in described for t in (op.body, op.returns) if t is not None and not isinstance(t, Content)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    by_type = {id(t): schema for t, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for method, path, operation in described:
+        paths.setdefault(path, {})[method.lower()] = _describe(path, operation, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sandbox Agent",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {"cookie": []}, {}],
+        "tags": [{"name": name} for name in dict.fromkeys(op.tag for _, _, op in described)],
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": _PROBLEM_SCHEMA, **dict(sorted(components.items()))},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "The value of `--token`."},
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "sandbox-agent-PORT",
+                    "description": "Of a browser that has signed in.",
+                },
+            },
+        },
+    }
+
+
+def _operations(entries: Iterable[Route | Door]) -> Iterable[tuple[str, str, Operation]]:
+    for entry in entries:
+        path = re.sub(r":path}", "}", entry.path)
+        if isinstance(entry, Door):
+            for method, operation in entry.operations.items():
+                yield method, path, operation
+        elif entry.operation is not None:
+            yield entry.method, path, entry.operation
+
+
+def _describe(path: str, operation: Operation, by_type: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": [*_path_parameters(path), *_query_parameters(operation.query), *_headers(operation)],
+        "responses": _responses(operation, by_type),
+    }
+    if operation.description:
+        found["description"] = operation.description
+    if operation.body is not None:
+        is_json = not isinstance(operation.body, Content)
+        content = _content(operation.body, by_type, operation.body_example)
+        found["requestBody"] = {"required": not is_json or operation.body_example is None, "content": content}
+    return found
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    names = re.findall(r"{(\w+)}", path)
+    return [{"name": n, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for n in names]
+
+
+def _query_parameters(shape: type | None) -> list[dict[str, Any]]:
+    if shape is None:
+        return []
+    _, components = msgspec.json.schema_components([shape], ref_template=_REF)
+    schema = components[shape.__name__]
+    needed = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in needed, "schema": _plain(value)}
+        for name, value in schema["properties"].items()
+    ]
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query's value is there or not, never null."""
+    found = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
+    choices = [choice for choice in found.pop("anyOf", ()) if choice.get("type") != "null"]
+    return {**found, **choices[0]} if len(choices) == 1 else {**found, **({"anyOf": choices} if choices else {})}
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "required": is_needed, "description": text, "schema": {"type": "string"}}
+        for name, text, is_needed in operation.headers
+    ]
+
+
+def _responses(operation: Operation, by_type: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    done: dict[str, Any] = {"description": _STATUS[operation.status]}
+    if operation.returns is not None:
+        done["content"] = _content(operation.returns, by_type, operation.example)
+    found = {str(operation.status): done}
+    for error in operation.errors:
+        if isinstance(error, int) and error < 400:
+            partial = {"content": done["content"]} if error == 206 else {}
+            found[str(error)] = {"description": _STATUS[error], **partial}
+        else:
+            status, title = (error, _STATUS[error]) if isinstance(error, int) else (error.status, _title(error))
+            found.setdefault(str(status), _problem(title))
+    for status, title in _COMMON.items():
+        found.setdefault(str(status), _problem(title))
+    return dict(sorted(found.items()))
+
+
+def _title(error: type[SandboxAgentError]) -> str:
+    return error.title
+
+
+def _problem(title: str) -> dict[str, Any]:
+    schema = {"$ref": _REF.format(name="Problem")}
+    return {"description": title, "content": {"application/problem+json": {"schema": schema}}}
+
+
+def _content(body: Any, by_type: dict[int, dict[str, Any]], example: Any) -> dict[str, Any]:
+    if isinstance(body, Content):
+        return {media: {"schema": body.schema} for media in body.media}
+    shown = {} if example is None else {"example": example}
+    return {"application/json": {"schema": by_type[id(body)], **shown}}

@@ -1,0 +1,53 @@
+"""WebSocket manners: close codes, subprotocols, messages as bytes."""
+
+from __future__ import annotations
+
+import enum
+
+from sandbox_agent.errors import TooLarge
+from sandbox_agent.http.access.auth import SUBPROTOCOL
+from sandbox_agent.http.asgi.problems import Headers, Message, Scope, Send
+
+
+class Close(enum.IntEnum):
+    """Codes below 3000 are of RFC 6455, those from 3000 on are registered with IANA."""
+
+    NORMAL = 1000
+    NOT_JSON_RPC = 1007
+    TOO_LARGE = 1009
+    GOING_AWAY = 1001
+    TAKEN_OVER = 4409
+    UNKNOWN_CONNECTION = 4404
+    BAD_REQUEST = 4400
+    STALLED = 3008
+
+
+def agreed_subprotocol(scope: Scope) -> str | None:
+    """Browsers end a socket whose server picks none of those offered; the one with the token comes last."""
+    offered: list[str] = sorted(scope["subprotocols"], key=lambda name: str(name).startswith(SUBPROTOCOL))
+    return offered[0] if offered else None
+
+
+async def accept(send: Send, scope: Scope, headers: Headers) -> None:
+    await send({"type": "websocket.accept", "subprotocol": agreed_subprotocol(scope), "headers": headers})
+
+
+async def close(send: Send, code: Close, reason: str) -> None:
+    """Close with a reason, cut to the 123 bytes that a close frame can hold."""
+    short = reason.encode()[:123].decode(errors="ignore")
+    await send({"type": "websocket.close", "code": int(code), "reason": short})
+
+
+async def refuse(send: Send, scope: Scope, code: Close, reason: str) -> None:
+    """Open and close at once: it is the only way to tell a browser why."""
+    await accept(send, scope, [])
+    await close(send, code, reason)
+
+
+def payload(message: Message, limit: int) -> bytes:
+    """What a text or binary message holds. Raises TooLarge."""
+    text = message.get("text")
+    content: bytes = text.encode() if text is not None else message.get("bytes") or b""
+    if len(content) > limit:
+        raise TooLarge(f"a message of {len(content)} bytes is over the limit of {limit}")
+    return content

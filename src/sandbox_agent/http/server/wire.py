@@ -1,0 +1,93 @@
+"""The HTTP/1.1 protocol with bounds: on the size and the slowness of a request's head, and on open sockets.
+
+It leans on uvicorn's httptools protocol, of which it overrides five methods; the app stays plain ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from sandbox_agent.errors import ClientError, Overloaded, SandboxAgentError
+from sandbox_agent.http.asgi.problems import PROBLEM, problem_body, retry_headers
+
+HEAD_LIMIT = 64 << 10
+HEAD_SECONDS = 20.0
+_SWEEP_SECONDS = 5.0
+
+
+class HeadTooLarge(ClientError):
+    status = 431
+    title = "Request head too large"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Set `max_sockets` on a subclass (see `bounded`) before it is used."""
+
+    max_sockets = 4096
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.head_bytes = 0
+        self.head_since: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.head_since = self.loop.time()
+        if len(self.connections) > self.max_sockets:
+            self._refuse(Overloaded(f"{self.max_sockets} sockets are open already"))
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.head_since is not None:
+            self.head_bytes += len(data)
+            if self.head_bytes > HEAD_LIMIT and not self.transport.is_closing():
+                self._refuse(HeadTooLarge(f"the head of a request may have {HEAD_LIMIT} bytes"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.head_bytes = 0
+        self.head_since = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        self.head_since = None
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(ClientError(msg))
+
+    def is_stalled(self, now: float) -> bool:
+        """Whether it has been sending the head of a request for too long."""
+        return self.head_since is not None and now - self.head_since > HEAD_SECONDS
+
+    def _refuse(self, error: SandboxAgentError) -> None:
+        self.head_since = None
+        body = problem_body(error)
+        reason = _reason(error.status)
+        headers = [(b"content-type", PROBLEM), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        lines = [b"%b: %b\r\n" % header for header in [*headers, *retry_headers(error.status)]]
+        self.transport.write(b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (error.status, reason, b"".join(lines), body))
+        self.transport.close()
+
+
+def _reason(status: int) -> bytes:
+    return {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}[status]
+
+
+def bounded(max_sockets: int, base: type[BoundedProtocol] = BoundedProtocol) -> type[BoundedProtocol]:
+    return cast("type[BoundedProtocol]", type(base.__name__, (base,), {"max_sockets": max_sockets}))
+
+
+async def close_stalled(state: ServerState) -> None:
+    """Run for as long as the server does: closes sockets whose request never comes to its body."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        now = loop.time()
+        for connection in list(state.connections):
+            if isinstance(connection, BoundedProtocol) and connection.is_stalled(now):
+                connection.transport.close()

@@ -1,0 +1,57 @@
+"""`_sandboxagent/agent/*`: which agents there are, and installing them, for clients that speak ACP only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from sandbox_agent.agents import Progress
+from sandbox_agent.core import frames
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.hub.agents.agent import Agent
+from sandbox_agent.hub.agents.installs import AgentCatalog, Installs, InstallWish
+from sandbox_agent.hub.clients.request import Request
+
+PROGRESS = "_sandboxagent/agent/install_progress"
+
+
+class _Install(InstallWish, frozen=True, kw_only=True, rename="camel"):
+    agent: str
+
+
+class AgentExtensions:
+    def __init__(self, catalog: AgentCatalog, installs: Installs, agents: Mapping[AgentId, Agent]) -> None:
+        self._catalog = catalog
+        self._installs = installs
+        self._agents = agents
+        self.methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
+            "_sandboxagent/agent/list": self._list,
+            "_sandboxagent/agent/install": self._install,
+        }
+
+    async def _list(self, request: Request) -> dict[str, Any]:
+        listings = await asyncio.to_thread(lambda: [self._catalog.describe(agent) for agent in self._catalog.ids()])
+        agents = []
+        for listing in listings:
+            running = self._agents.get(AgentId(listing.id))
+            more = {
+                "running": running is not None and running.is_ready,
+                "installing": self._installs.latest(AgentId(listing.id)),
+            }
+            agents.append({**msgspec.to_builtins(listing), **more})
+        return {"agents": agents}
+
+    async def _install(self, request: Request) -> dict[str, Any]:
+        """Whoever asked is told of the progress by notifications on its stream."""
+        wanted = request.read(_Install)
+        wish = InstallWish(wanted.reinstall, wanted.agent_version, wanted.agent_process_version)
+
+        def tell(progress: Progress) -> None:
+            if not request.connection.is_closed:
+                request.connection.deliver_own(None, frames.notification(PROGRESS, progress))
+
+        result = await self._installs.install(AgentId(wanted.agent), wish, tell)
+        return {**msgspec.to_builtins(result), "already_installed": result.already_installed}

@@ -1,0 +1,173 @@
+"""The files of the embedded store and the threads over them: lock, journal, writer, readers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sandbox_agent.errors import StoreError
+from sandbox_agent.store.sqlite.applying import apply_operations, drop_connections
+from sandbox_agent.store.sqlite.batches import encode_loss
+from sandbox_agent.store.sqlite.condition import Condition
+from sandbox_agent.store.sqlite.journal import Journal, replay
+from sandbox_agent.store.sqlite.lock import DatabaseLock
+from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
+from sandbox_agent.store.sqlite.pending import Pending
+from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, unusable
+from sandbox_agent.store.sqlite.writer import Pace, Retention, Writer
+
+CLOSE_SECONDS = 3.0
+_ROOM_SECONDS = 1.0
+_REPLAY_OPERATIONS = 1000
+_log = logging.getLogger("sandbox_agent.store")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Database:
+    """Takes operations in order from one thread; answers queries off that thread."""
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float], pace: Pace, retention: Retention, tail_bytes: int
+    ) -> None:
+        self.path = path
+        self.pending = Pending()
+        self.condition = Condition(str(path))
+        self.epoch = 0
+        self._clock = clock
+        self._pace = pace
+        self._retention = retention
+        self._tail_bytes = tail_bytes
+        self._lock = DatabaseLock(path)
+        self._journal = Journal(path)
+        self._number = 0
+        self._is_open = False
+        self._connections: list[sqlite3.Connection] = []
+
+    def open(self) -> None:
+        """Blocks. Raises StoreError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreError(f"cannot create the data directory {self.path.parent}: {error.strerror}") from error
+        self._lock.acquire()
+        try:
+            self._open()
+        except BaseException as error:
+            self._close_files()
+            if isinstance(error, sqlite3.Error):
+                raise unusable(self.path, error) from error
+            if isinstance(error, OSError):
+                raise StoreError(f"cannot open the journal of {self.path}: {error}") from error
+            raise
+
+    def close(self) -> None:
+        """Blocks, for a bounded time. What cannot be committed by then stays in the journal."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        is_stopped = self._writer.stop(CLOSE_SECONDS)
+        if self.pending:
+            _log.error("closed with %d operations in the journal at best (%s)", len(self.pending), self.path)
+        if is_stopped:
+            self._close_files()
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def submit(self, operations: Sequence[Operation]) -> None:
+        """Write to the journal in one go, and queue for the database. Never raises for want of disk."""
+        if not self._is_open:
+            raise StoreError(f"the history database {self.path} is not open")
+        if not self.condition.has_problem("journal"):
+            try:
+                self._journal.write(operations[-1].number, map(encode_operation, operations))
+            except OSError as error:
+                self.condition.report("journal", str(error))
+        self.pending.add(operations)
+        self._writer.notify()
+        if self.pending.bytes > self._tail_bytes:
+            self._relieve()
+
+    async def query(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask the database in the readers' thread. Raises StoreError."""
+        if not self._is_open:
+            raise StoreError(f"the history database {self.path} is not open")
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._readers, lambda: ask(self._reader, *args, **kwargs))
+        except sqlite3.Error as error:
+            raise unusable(self.path, error) from error
+
+    def look_up(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask for one indexed row in the caller's thread. Raises sqlite3.Error."""
+        return ask(self._inline_reader, *args, **kwargs)
+
+    def _open(self) -> None:
+        connection = open_database(self.path)
+        self._connections.append(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        self.epoch = begin_epoch(connection)
+        drop_connections(connection)
+        connection.execute("COMMIT")
+        self._replay(connection)
+        self._journal.open()
+        self._reader = open_reader(self.path)
+        self._inline_reader = open_reader(self.path)
+        self._connections += [self._reader, self._inline_reader]
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._writer = Writer(
+            connection,
+            self.path,
+            epoch=self.epoch,
+            pending=self.pending,
+            journal=self._journal,
+            condition=self.condition,
+            clock=self._clock,
+            pace=self._pace,
+            retention=self._retention,
+        )
+        self._writer.start()
+        self._is_open = True
+
+    def _replay(self, connection: sqlite3.Connection) -> None:
+        (self._number,) = connection.execute("SELECT value FROM meta WHERE name = 'applied'").fetchone()
+        found = list(replay(self._journal, after=self._number))
+        if found:
+            self._number = found[-1].number
+        wanted = [operation for operation in found if not _is_of_connection(operation)]
+        for start in range(0, len(wanted), _REPLAY_OPERATIONS):
+            connection.execute("BEGIN IMMEDIATE")
+            apply_operations(connection, self.epoch, wanted[start : start + _REPLAY_OPERATIONS])
+            connection.execute("COMMIT")
+
+    def _relieve(self) -> None:
+        """Keep memory bounded: wait for a writer that works, else give up the oldest lines."""
+        if not self.condition.has_problem("database"):
+            if self.pending.bytes <= 4 * self._tail_bytes:
+                return
+            self._writer.wait_for_room(_ROOM_SECONDS)
+            if self.pending.bytes <= 4 * self._tail_bytes:
+                return
+            self.condition.report("database", "it does not keep up with what is appended")
+        self.condition.lost += self.pending.shrink(self._tail_bytes * 3 // 4, self._describe_loss)
+
+    def _describe_loss(self, newest: Append, first: int) -> bytes:
+        return encode_loss(newest.time, first, newest.last, self.condition.problem or "unknown")
+
+    def _close_files(self) -> None:
+        self._journal.close()
+        while self._connections:
+            self._connections.pop().close()
+        self._lock.release()
+
+
+def _is_of_connection(operation: Operation) -> bool:
+    return isinstance(operation, Append | Drop) and operation.stream.startswith("connection:")

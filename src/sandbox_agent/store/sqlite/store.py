@@ -1,0 +1,278 @@
+"""The embedded store: SQLite behind a journal.
+
+`append` and `flush` write the journal (the page cache outlives us) and leave the rest to the writer's thread. Reads lay
+what is still pending over what the database has, so they see everything that was appended before them.
+
+When the disk is full the newest lines stay in memory, up to `tail_bytes`, and are tried again. Lines that
+have to be given up keep their sequences: one notice, `_sandboxagent/history/lost`, stands at the last of
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sandbox_agent.core.ids import SessionKey, StreamKey
+from sandbox_agent.store.base import Entry, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.paging import (
+    Cursor,
+    MoveLog,
+    decode_cursor,
+    encode_cursor,
+    matches,
+    merge,
+    position_of,
+)
+from sandbox_agent.store.sqlite import queries
+from sandbox_agent.store.sqlite.batches import ROW_BYTES, Page, encode_lines, unpack_append
+from sandbox_agent.store.sqlite.database import Database
+from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
+from sandbox_agent.store.sqlite.writer import Pace, Retention
+
+TAIL_BYTES = 32 * 1024 * 1024
+_MANY = 1000
+"""Lines of a stream that may wait for a flush."""
+
+
+class SqliteStore:
+    """Not for use by several threads: all but the waiting happens on the event loop's."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        retention_age: float | None = None,
+        retention_bytes: int | None = None,
+        tail_bytes: int = TAIL_BYTES,
+        pace: Pace | None = None,
+    ) -> None:
+        """`path` is the database file; journal and lock lie beside it."""
+        retention = Retention(age=retention_age, bytes=retention_bytes)
+        self._database = Database(path, clock=clock, pace=pace or Pace(), retention=retention, tail_bytes=tail_bytes)
+        self._clock = clock
+        self._streams: dict[StreamKey, _StreamState] = {}
+        self._waiting: list[tuple[StreamKey, _StreamState]] = []
+        self._unsubmitted: list[Append] = []
+        self._updated: dict[SessionKey, float] = {}
+        self._moves = MoveLog("")
+
+    async def open(self) -> None:
+        await asyncio.to_thread(self._database.open)
+        self._streams.clear()
+        self._updated.clear()
+        self._moves = MoveLog(str(self._database.epoch))
+
+    async def close(self) -> None:
+        self.flush()
+        await asyncio.to_thread(self._database.close)
+
+    def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
+        state = self._streams.get(stream) or self._state(stream)
+        first = state.last + 1
+        if not lines:
+            return first
+        if state.source != source:
+            self._cut(stream, state)
+            state.source = source
+        if not state.waiting:
+            self._waiting.append((stream, state))
+        state.waiting += lines
+        state.last += len(lines)
+        if flush or len(state.waiting) > _MANY:
+            self.flush()
+        return first
+
+    def flush(self) -> None:
+        if self._waiting:
+            for stream, state in self._waiting:
+                self._cut(stream, state)
+            self._waiting.clear()
+            operations, self._unsubmitted = self._unsubmitted, []
+            if operations:
+                self._database.submit(operations)
+
+    def last_sequence(self, stream: StreamKey) -> int:
+        return self._state(stream).last
+
+    async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
+        self.flush()
+        while True:
+            state = self._state(stream)
+            page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
+            if page.after >= state.last or limit <= 0:
+                return []
+            # Taken before we ask the database: what has left the tail by then is in there.
+            tail = self._database.pending.tail(stream, page.after)
+            if not tail.is_whole:
+                await self._database.query(queries.fill_page, stream, page)
+                if self._streams.get(stream) is not state:
+                    continue  # dropped meanwhile: what we found may be of two streams of one name
+            for append in tail.appends:
+                if page.is_full:
+                    break
+                if append.last > page.after:
+                    first, (at, source, lines) = unpack_append(append)
+                    page.add(first, at, source, lines)
+            return page.entries
+
+    async def drop(self, stream: StreamKey) -> None:
+        self.flush()
+        self._forget_stream(stream)
+        self._database.submit([Drop(self._database.next_number(), stream)])
+
+    def put_session(self, record: SessionRecord) -> None:
+        key = record.key
+        before = self._updated.get(key)
+        if before is None:
+            before = self._look_up_updated(key)
+        if before is not None and before != record.updated:
+            self._moves.record(key, before)
+        self._updated[key] = record.updated
+        encoded = queries.encode_record(record)
+        self.flush()
+        self._database.submit([PutSession(self._database.next_number(), key, encoded)])
+
+    async def get_session(self, key: SessionKey) -> SessionRecord | None:
+        is_known, encoded = self._database.pending.session(key)
+        if is_known:
+            return None if encoded is None else self._decode(encoded)
+        record = await self._database.query(queries.select_session, key)
+        return None if record is None else self._count(record)
+
+    async def find_sessions(self, name: str) -> list[SessionRecord]:
+        newer = self._newer_sessions()
+        stored = await self._database.query(queries.select_named, name)
+        merged = merge(stored, newer, SessionFilter(), None)
+        return [self._count(record) for record in merged if name in (record.session_id, record.alias)]
+
+    async def list_sessions(
+        self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
+    ) -> SessionPage:
+        start = decode_cursor(cursor) if cursor is not None else None
+        after = start.after if start else None
+        since = start.moves if start and start.log == self._moves.name else self._moves.count
+        limit = max(limit, 1)
+        newer = self._newer_sessions()
+        stored = await self._database.query(queries.select_sessions, matching, after, limit + len(newer) + 1)
+        merged = merge(stored, newer, matching, after)
+        page = merged[:limit]
+        end = position_of(page[-1]) if len(merged) > limit else None
+        # No await between these: moves after this count are the next page's concern.
+        moves = self._moves.count
+        shown = {record.key for record in page}
+        escaped = [
+            key
+            for key in self._moves.escaped(since, after)
+            if key not in shown and key in self._updated and (end is None or (self._updated[key], *key) >= end)
+        ]
+        page = [self._count(record) for record in page]
+        for key in escaped:
+            record = await self.get_session(key)
+            if record is not None and matches(record, matching):
+                page.append(record)
+        following = encode_cursor(Cursor(end, moves, self._moves.name)) if end else None
+        return SessionPage(page, following)
+
+    async def delete_session(self, key: SessionKey) -> None:
+        self.flush()
+        self._forget_stream(key.stream)
+        self._updated.pop(key, None)
+        self._database.submit([DeleteSession(self._database.next_number(), key)])
+
+    def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
+        self.flush()
+        self._database.submit([PutTurn(self._database.next_number(), key, turn_id, answer)])
+
+    async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
+        is_known, turn = self._database.pending.turn(key, turn_id)
+        if is_known:
+            return turn is not None, turn.answer if turn else None
+        return await self._database.query(queries.select_turn, key, turn_id)
+
+    def backlog(self) -> int:
+        return self._database.pending.bytes
+
+    def health(self) -> StoreHealth:
+        condition = self._database.condition
+        problem = condition.problem
+        return StoreHealth(
+            kind="sqlite",
+            state="degraded" if problem else "ok",
+            pending_bytes=self.backlog(),
+            lost_entries=condition.lost,
+            problem=problem,
+            path=str(self._database.path),
+        )
+
+    def _cut(self, stream: StreamKey, state: _StreamState) -> None:
+        """Make an operation of the lines of a stream that wait, or several where they are many."""
+        lines, state.waiting = state.waiting, []
+        first = state.last + 1 - len(lines)
+        now = self._clock()
+        while lines:
+            part = lines
+            while len(body := encode_lines(now, state.source, part)) > 2 * ROW_BYTES and len(part) > 1:
+                part = part[: len(part) // 2]
+            last = first + len(part) - 1
+            self._unsubmitted.append(Append(self._database.next_number(), stream, first, last, now, body))
+            first, lines = last + 1, lines[len(part) :]
+
+    def _state(self, stream: StreamKey) -> _StreamState:
+        state = self._streams.get(stream)
+        if state is None:
+            # While a drop is pending, the database still has the stream that was dropped.
+            last = 0 if self._database.pending.is_dropped(stream) else self._look_up_last(stream)
+            state = self._streams[stream] = _StreamState(last)
+        return state
+
+    def _look_up_last(self, stream: StreamKey) -> int:
+        try:
+            return self._database.look_up(queries.select_last, stream)
+        except sqlite3.Error as error:
+            self._database.condition.report("database", str(error))
+            return 0
+
+    def _look_up_updated(self, key: SessionKey) -> float | None:
+        try:
+            return self._database.look_up(queries.select_updated, key)
+        except sqlite3.Error as error:
+            self._database.condition.report("database", str(error))
+            return None
+
+    def _forget_stream(self, stream: StreamKey) -> None:
+        """Begin anew at sequence 1; reads under way notice that the state is another."""
+        self._streams.pop(stream, None)
+
+    def _newer_sessions(self) -> dict[SessionKey, SessionRecord | None]:
+        return {
+            key: None if encoded is None else self._decode(encoded)
+            for key, encoded in self._database.pending.sessions().items()
+        }
+
+    def _decode(self, encoded: bytes) -> SessionRecord:
+        record = queries.decode_record(encoded)
+        record.event_count = self.last_sequence(record.key.stream)
+        return record
+
+    def _count(self, record: SessionRecord) -> SessionRecord:
+        """Appends that the database has not seen count as well."""
+        state = self._streams.get(record.key.stream)
+        if state is not None:
+            record.event_count = state.last
+        return record
+
+
+class _StreamState:
+    """`waiting` are its newest lines, all from `source`, which no operation has yet."""
+
+    __slots__ = ("last", "source", "waiting")
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.source: Source = "server"
+        self.waiting: list[bytes] = []

@@ -1,0 +1,220 @@
+"""The one thread that writes to the database: group commit, retry, and clearing out."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from sandbox_agent.store.sqlite.applying import (
+    StaleEpochError,
+    apply_operations,
+    purge_dropped,
+    remove_aged,
+    remove_oldest,
+)
+from sandbox_agent.store.sqlite.batches import ROW_BYTES
+from sandbox_agent.store.sqlite.condition import Condition
+from sandbox_agent.store.sqlite.journal import Journal
+from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
+from sandbox_agent.store.sqlite.pending import Pending
+
+_FIRST_RETRY = 0.1
+_PURGE_ROWS = 64
+_log = logging.getLogger("sandbox_agent.store")
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How the writer uses its time, in seconds, and its transactions, in bytes."""
+
+    linger: float = 0.2
+    """How long a little work waits for more. The journal has it already, so nothing is at stake."""
+    plenty_bytes: int = 1024 * 1024
+    """So much work does not wait."""
+    transaction_bytes: int = 8 * 1024 * 1024
+    longest_retry: float = 5.0
+    retention_interval: float = 60.0
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    age: float | None = None
+    bytes: int | None = None
+
+
+class Writer:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        *,
+        epoch: int,
+        pending: Pending,
+        journal: Journal,
+        condition: Condition,
+        clock: Callable[[], float],
+        pace: Pace,
+        retention: Retention,
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._file = path.stat()
+        self._epoch = epoch
+        self._pending = pending
+        self._journal = journal
+        self._condition = condition
+        self._clock = clock
+        self._pace = pace
+        self._retention = retention
+        self._retry = _FIRST_RETRY
+        self._has_dropped = True
+        self._next_retention = 0.0
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._closing = threading.Event()
+        self._made_room = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        """Commit what is pending and end; say whether the thread has ended in time."""
+        self._closing.set()
+        self._hurry.set()
+        self._wake.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def notify(self) -> None:
+        """There is something to write."""
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._pending.bytes > self._pace.plenty_bytes and not self._hurry.is_set():
+            self._hurry.set()
+
+    def wait_for_room(self, timeout: float) -> None:
+        """Block until the next commit: for a caller that would otherwise outrun the disk."""
+        self._made_room.clear()
+        self._hurry.set()
+        self._made_room.wait(timeout)
+
+    def _run(self) -> None:
+        while not (self._closing.is_set() and not len(self._pending)):
+            try:
+                self._work()
+            except Exception as error:  # noqa: BLE001 - the thread must outlive a fault of ours
+                _log.exception("the store's writer stumbled")
+                self._condition.report("database", f"internal error: {error}")
+                self._fall_back()
+            if self._closing.is_set() and self._condition.has_problem("database"):
+                break
+
+    def _work(self) -> None:
+        if not self._pending:
+            self._wake.wait(0.01 if self._has_dropped else 1.0)
+        if self._pending:
+            if not self._condition.is_degraded:
+                self._hurry.wait(self._pace.linger)
+            if not self._closing.is_set():
+                self._hurry.clear()
+        self._wake.clear()
+        if self._pending or self._condition.has_problem("database"):
+            self._guard(self._commit)
+        if self._condition.has_problem("journal"):
+            self._probe_journal()
+        if not self._closing.is_set() and not self._condition.has_problem("database"):
+            self._guard(self._clear_out)
+
+    def _guard(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (sqlite3.Error, OSError, StaleEpochError) as error:
+            self._condition.report("database", str(error))
+            self._fall_back()
+
+    def _fall_back(self) -> None:
+        self._pending.give_back()
+        self._closing.wait(self._retry)
+        self._retry = min(self._retry * 2, self._pace.longest_retry)
+
+    def _commit(self) -> None:
+        """Take in what is pending; if nothing is, find out whether the database can be written to."""
+        operations = self._pending.take(self._pace.transaction_bytes)
+        self._check_file()
+        with self._transaction():
+            apply_operations(self._connection, self._epoch, operations)
+        self._pending.settle()
+        if operations:
+            self._journal.release(operations[-1].number)
+        self._has_dropped |= any(isinstance(operation, Drop | DeleteSession) for operation in operations)
+        self._retry = _FIRST_RETRY
+        self._made_room.set()
+        self._condition.clear("database")
+
+    def _check_file(self) -> None:
+        """A database that was deleted under us takes everything in, and keeps none of it."""
+        now = self._path.stat()
+        if (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
+            raise OSError(f"{self._path} was replaced while the server was running; restart the server")
+
+    def _probe_journal(self) -> None:
+        try:
+            self._journal.probe()
+        except OSError as error:
+            self._condition.report("journal", str(error))
+            self._closing.wait(min(self._retry, 1.0))
+        else:
+            self._condition.clear("journal")
+
+    def _clear_out(self) -> None:
+        if self._has_dropped:
+            with self._transaction():
+                self._has_dropped = purge_dropped(self._connection, _PURGE_ROWS) > 0
+        if self._clock() >= self._next_retention:
+            self._next_retention = self._clock() + self._pace.retention_interval
+            self._retain()
+        self._give_pages_back()
+
+    def _retain(self) -> None:
+        """Remove what is too old or too much, in small steps; new work interrupts until the next time."""
+        age, size = self._retention.age, self._retention.bytes
+        while age is not None and not self._hurry.is_set():
+            with self._transaction():
+                if not remove_aged(self._connection, self._clock() - age, _PURGE_ROWS):
+                    break
+        while size is not None and not self._hurry.is_set():
+            excess = self._used_bytes() - size
+            if excess <= 0:
+                break
+            with self._transaction():
+                if not remove_oldest(self._connection, min(_PURGE_ROWS, 1 + excess // ROW_BYTES)):
+                    break
+
+    def _used_bytes(self) -> int:
+        return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")
+
+    def _give_pages_back(self) -> None:
+        """Shrink the file a little at a time, once much of it is empty."""
+        if self._pragma("freelist_count") > 2048:
+            # A script, because it is stepped to its end; `execute` would stop after the first page.
+            self._connection.executescript("PRAGMA incremental_vacuum(1024)")
+
+    def _pragma(self, name: str) -> int:
+        (value,) = self._connection.execute(f"PRAGMA {name}").fetchone()
+        return int(value)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
