@@ -75,8 +75,8 @@ async def _serve(
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         config = _uvicorn_config(app, settings)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
-        hub.background(watch_store(hub))
-        hub.background(close_idle(hub, settings.connection_idle_ms / 1000))
+        hub.tasks.start(watch_store(hub))
+        hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
         sweeper = asyncio.create_task(close_stalled(server.server_state))
         try:
             await server.serve(sockets=[listener])

@@ -11,7 +11,8 @@ class ClientCall(enum.Enum):
     INITIALIZE = "answered from the handshake that the server made"
     LIST = "answered from the server-wide inventory"
     CREATE = "goes to the agent; its answer names a new session, to which the client is attached"
-    ATTACH = "attaches the client to a session, waking it if need be"
+    LOAD = "replays a session to the client and attaches it, waking the session if need be"
+    RESUME = "attaches the client to a session without a replay, waking it if need be"
     FORK = "goes to a live session; its answer names a new one"
     PROMPT = "one at a time per session, others queue"
     CONFIGURE = "sets model, mode or option, in the spelling that the agent knows"
@@ -26,8 +27,8 @@ CLIENT_CALLS: dict[str, ClientCall] = {
     "authenticate": ClientCall.AGENT,
     "logout": ClientCall.AGENT,
     "session/new": ClientCall.CREATE,
-    "session/load": ClientCall.ATTACH,
-    "session/resume": ClientCall.ATTACH,
+    "session/load": ClientCall.LOAD,
+    "session/resume": ClientCall.RESUME,
     "session/fork": ClientCall.FORK,
     "session/list": ClientCall.LIST,
     "session/prompt": ClientCall.PROMPT,

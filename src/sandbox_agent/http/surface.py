@@ -10,7 +10,18 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import SIGN_IN, Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.api import agents, browser, documents, files, health, install, metrics, openapi, sessions
+from sandbox_agent.http.api import (
+    agents,
+    browser,
+    documents,
+    events,
+    files,
+    health,
+    install,
+    metrics,
+    openapi,
+    sessions,
+)
 from sandbox_agent.http.asgi.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Route
 from sandbox_agent.http.asgi.telemetry import Telemetry
@@ -67,6 +78,7 @@ def build_routes(parts: Parts) -> Sequence[Route | Door]:
         Route("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
         Route("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),
         Route("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT),
+        Route("GET", "/v1/events", events.EventsApi(hub.feed).follow, events.FOLLOW_EVENTS),
         Route("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES),
         Route("GET", "/v1/fs/file", fs.read, files.READ_FILE),
         Route("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE),

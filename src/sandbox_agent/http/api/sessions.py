@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.ids import AgentId, SessionName
 from sandbox_agent.errors import InvalidParams, UnknownSession
 from sandbox_agent.history.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.history import read_all
-from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, describe_session, find_record, summarize
+from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, summarize
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
 _PIECE = 64 << 10
@@ -131,11 +130,11 @@ class SessionsApi:
 
     async def show(self, exchange: Exchange) -> SessionDetail:
         wanted = exchange.query(SessionQuery)
-        return await describe_session(self._hub, await find_record(self._hub, exchange.path("id"), wanted.agent))
+        return await self._hub.sessions.describe(await self._record(exchange, wanted.agent))
 
     async def transcript(self, exchange: Exchange) -> None:
         wanted = exchange.query(TranscriptQuery)
-        record = await find_record(self._hub, exchange.path("id"), wanted.agent)
+        record = await self._record(exchange, wanted.agent)
         pieces, media = (
             (self._jsonl(record), b"application/x-ndjson")
             if wanted.format == "jsonl"
@@ -148,8 +147,12 @@ class SessionsApi:
                 await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
         await exchange.send({"type": "http.response.body", "body": b""})
 
+    async def _record(self, exchange: Exchange, agent: str | None) -> SessionRecord:
+        wanted = SessionName(exchange.path("id"), None if agent is None else AgentId(agent))
+        return await self._hub.sessions.look_up(wanted)
+
     async def _jsonl(self, record: SessionRecord) -> AsyncIterator[bytes]:
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield jsonl_line(entry)
 
     async def _markdown(self, record: SessionRecord) -> AsyncIterator[bytes]:
@@ -161,7 +164,7 @@ class SessionsApi:
             created=record.created,
         )
         transcript = MarkdownTranscript(head)
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield transcript.feed(entry).encode("utf-8", errors="replace")
         yield transcript.finish().encode("utf-8", errors="replace")
 

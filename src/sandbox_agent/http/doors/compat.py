@@ -28,9 +28,9 @@ from sandbox_agent.http.doors.failures import answer_failures
 from sandbox_agent.http.doors.handshake import query, read_params
 from sandbox_agent.http.doors.round_trip import answered, ask_again
 from sandbox_agent.http.server.direct import Abandon, Respond
-from sandbox_agent.hub.clients.asked import Answer
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.mailboxes import EchoConnection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 PREFIX = "/v1/acp"
@@ -119,17 +119,17 @@ class PeerDoor:
             await send_whole(send, 200, answer.line, JSON)
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
+        def give(frame: Frame, answer: Answered | SandboxAgentError) -> None:
             if isinstance(answer, SandboxAgentError):
                 respond(200, _JSON, frames.failure(frame.key, answer))
             elif connection.stream.has_handed_on(answer.last_event_id):
                 respond(200, _JSON, answer.line)
             else:
-                self._hub.background(self._respond_later(connection, answer, respond))
+                self._hub.tasks.start(self._respond_later(connection, answer, respond))
 
         return ask_again(self._hub, connection, raw, give, self._timeout)
 
-    async def _respond_later(self, connection: Connection, answer: Answer, respond: Respond) -> None:
+    async def _respond_later(self, connection: Connection, answer: Answered, respond: Respond) -> None:
         await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
         respond(200, _JSON, answer.line)
 

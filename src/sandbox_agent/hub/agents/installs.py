@@ -47,6 +47,11 @@ class Installs:
         self._tasks: dict[tuple[AgentId, InstallWish | None], asyncio.Task[Any]] = {}
         self._listeners: dict[AgentId, list[ProgressCallback]] = {}
         self._latest: dict[AgentId, Progress] = {}
+        self._watcher: Callable[[AgentId, Progress], None] | None = None
+
+    def watch(self, watcher: Callable[[AgentId, Progress], None]) -> None:
+        """`watcher` hears of every step of every install."""
+        self._watcher = watcher
 
     async def ensure(self, agent: AgentId) -> LaunchSpec:
         """How to launch `agent`, installed if need be. Raises as the catalog does, and ShuttingDown."""
@@ -91,6 +96,8 @@ class Installs:
     async def _run(self, agent: AgentId, work: Callable[[ProgressCallback], Awaitable[T]]) -> T:
         def tell(progress: Progress) -> None:
             self._latest[agent] = progress
+            if self._watcher is not None:
+                self._watcher(agent, progress)
             for listener in self._listeners.get(agent, ()):
                 listener(progress)
 

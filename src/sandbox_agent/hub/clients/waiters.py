@@ -12,14 +12,14 @@ from msgspec import Struct
 from sandbox_agent.errors import AgentTimeout, SandboxAgentError
 
 
-class Answer(Struct, frozen=True):
+class Answered(Struct, frozen=True):
     """A JSON-RPC answer, and the id of the last event that was on the stream before it."""
 
     line: bytes
     last_event_id: int
 
 
-class Asked:
+class Waiter:
     """Stands among a connection's waiters as a Future does. A deadline of infinity never passes."""
 
     __slots__ = ("_give", "_ticket", "_waiters", "deadline", "method")
@@ -29,7 +29,7 @@ class Asked:
         waiters: dict[int, Any],
         ticket: int,
         method: str | None,
-        give: Callable[[Answer | SandboxAgentError], None],
+        give: Callable[[Answered | SandboxAgentError], None],
     ) -> None:
         self.method = method
         self.deadline = math.inf
@@ -41,7 +41,7 @@ class Asked:
     def done(self) -> bool:
         return self._ticket not in self._waiters
 
-    def set_result(self, answer: Answer) -> None:
+    def set_result(self, answer: Answered) -> None:
         del self._waiters[self._ticket]
         self._give(answer)
 
@@ -63,10 +63,10 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._earliest = math.inf
 
-    def add(self, asked: Asked, timeout: float) -> None:
-        asked.deadline = self._loop.time() + timeout
-        if asked.deadline < self._earliest:
-            self._arm(asked.deadline)
+    def add(self, waiter: Waiter, timeout: float) -> None:
+        waiter.deadline = self._loop.time() + timeout
+        if waiter.deadline < self._earliest:
+            self._arm(waiter.deadline)
 
     def _arm(self, earliest: float) -> None:
         if self._timer is not None:
@@ -76,11 +76,11 @@ class Deadlines:
 
     def _pass(self) -> None:
         now = self._loop.time()
-        waiting = [waiter for waiter in self._waiters.values() if isinstance(waiter, Asked)]
-        for asked in waiting:
-            if asked.deadline <= now:
-                asked.give_up(timed_out(asked.method))
-        self._arm(min((asked.deadline for asked in waiting if asked.deadline > now), default=math.inf))
+        waiting = [waiter for waiter in self._waiters.values() if isinstance(waiter, Waiter)]
+        for waiter in waiting:
+            if waiter.deadline <= now:
+                waiter.give_up(timed_out(waiter.method))
+        self._arm(min((waiter.deadline for waiter in waiting if waiter.deadline > now), default=math.inf))
 
 
 def timed_out(method: str | None) -> AgentTimeout:

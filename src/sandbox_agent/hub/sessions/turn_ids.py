@@ -24,7 +24,7 @@ class _Turn:
     answer: bytes | None = None
 
 
-class Turns:
+class TurnIds:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._turns: OrderedDict[tuple[SessionKey, str], _Turn] = OrderedDict()
