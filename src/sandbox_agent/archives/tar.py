@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from zlib import adler32
 
 from sandbox_agent.archives.limits import MIB, ArchiveLimits
-from sandbox_agent.archives.names import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
+from sandbox_agent.archives.rules import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
 from sandbox_agent.errors import BadArchive, TooLarge
 
 BLOCK = 512

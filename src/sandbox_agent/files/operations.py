@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, InvalidParams, NotFound, SandboxAgentError, TooLarge
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots

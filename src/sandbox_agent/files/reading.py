@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from sandbox_agent.archives.limits import MIB
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, InvalidParams
 from sandbox_agent.files.results import modified
 

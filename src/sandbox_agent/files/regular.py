@@ -7,7 +7,7 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden
 from sandbox_agent.files.walk import Spot
 

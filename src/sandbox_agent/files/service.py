@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sandbox_agent.archives.limits import KIB
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
 from sandbox_agent.files.limits import FileLimits
@@ -26,7 +26,7 @@ from sandbox_agent.files.results import (
     FsUploadResult,
     FsWriteResult,
 )
-from sandbox_agent.files.unpack import PendingTree
+from sandbox_agent.files.upload import PendingTree
 from sandbox_agent.files.writing import PendingFile
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import stat
 import threading
 from collections.abc import Sequence
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, TooLarge
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterable
 
 from sandbox_agent.archives.gunzip import MAGIC, Gunzip
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
+from sandbox_agent.archives.staging import Staging
 from sandbox_agent.archives.tar import TarReader
 from sandbox_agent.errors import BadArchive, Conflict
 from sandbox_agent.files.failures import explained
@@ -16,7 +17,6 @@ from sandbox_agent.files.limits import FileLimits
 from sandbox_agent.files.merge import merge
 from sandbox_agent.files.paths import Roots
 from sandbox_agent.files.regular import check_device
-from sandbox_agent.files.staging import Staging
 from sandbox_agent.files.trees import remove_tree, temporary_name
 from sandbox_agent.files.walk import READ_DIRECTORY, Missing, locate
 
