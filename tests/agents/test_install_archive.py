@@ -147,7 +147,7 @@ LIES: dict[str, tuple[dict[str, Any], Page | None, str]] = {
     "redirect to a file": ({}, Page(status=302, headers={"location": "file:///etc/passwd"}), "refused"),
     "redirect to the open web": ({}, Page(status=302, headers={"location": "http://example.org/x"}), "refused"),
     "no such program": ({}, Page(tar_of({"other": "x"})), "has no 'bin/tiny'"),
-    "hostile archive": ({}, Page(tar_of({"../../bin/tiny": "x"})), "writes outside"),
+    "hostile archive": ({}, Page(tar_of({"../../bin/tiny": "x"})), "leads out of"),
     "gzip of nothing": ({}, Page(gzip.compress(b"")), "archive|bin/tiny"),
     "not an agent": ({}, Page(tar_of({"bin/tiny": "#!/bin/sh\necho hello\n"})), "failed at initialize"),
     "an agent that refuses": (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
-from sandbox_agent.archives.limits import ArchiveLimits
-from sandbox_agent.archives.rules import Parts, clip
-from sandbox_agent.archives.tar import Kind, Member, too_many
+from sandbox_agent.archives.rules import ArchiveLimits, Parts, clip, too_many
+from sandbox_agent.archives.tar import Kind, Member
 from sandbox_agent.errors import BadArchive
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox_agent.archives.limits import MIB, ArchiveLimits
+from sandbox_agent.archives.rules import MIB, ArchiveLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from sandbox_agent.archives.limits import MIB
-from sandbox_agent.archives.rules import clip
+from sandbox_agent.archives.rules import MIB, clip
 from sandbox_agent.errors import Conflict, InvalidParams
 from sandbox_agent.files.results import modified
 

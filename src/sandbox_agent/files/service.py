@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sandbox_agent.archives.limits import KIB
-from sandbox_agent.archives.rules import clip
+from sandbox_agent.archives.rules import KIB, clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
 from sandbox_agent.files.limits import FileLimits
