@@ -262,7 +262,7 @@ async def test_a_pypi_package_is_installed_into_a_venv_that_works_after_its_move
     result = await catalog.install(PY)
     assert versions(result) == [("agent_process", "1.0.0", "fallback")]
 
-    from sandbox_agent.process.child import ask_initialize
+    from sandbox_agent.agents.programs import ask_initialize
 
     spec = await catalog.ensure(PY)
     answer = await ask_initialize(spec.command, env={}, cwd=tmp_path, log=tmp_path / "log", deadline=40)

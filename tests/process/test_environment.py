@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_agent.process import agent_environment
+from sandbox_agent.process import child_environment
 
 OURS = {
     "HOME": "/h",
@@ -19,11 +19,11 @@ OURS = {
 
 
 def test_only_what_is_allowed_is_seen() -> None:
-    assert agent_environment(OURS) == {name: OURS[name] for name in ("HOME", "PATH", "LANG", "LC_ALL", "https_proxy")}
+    assert child_environment(OURS) == {name: OURS[name] for name in ("HOME", "PATH", "LANG", "LC_ALL", "https_proxy")}
 
 
 def test_names_can_be_passed_through_and_values_set() -> None:
-    env = agent_environment(OURS, extra={"PATH": "/opt", "NEW": "1"}, passthrough=["ANTHROPIC_API_KEY", "ABSENT"])
+    env = child_environment(OURS, extra={"PATH": "/opt", "NEW": "1"}, passthrough=["ANTHROPIC_API_KEY", "ABSENT"])
     assert env["ANTHROPIC_API_KEY"] == "k"
     assert (env["PATH"], env["NEW"]) == ("/opt", "1")
     assert "ABSENT" not in env
@@ -32,10 +32,10 @@ def test_names_can_be_passed_through_and_values_set() -> None:
 
 @pytest.mark.parametrize("name", ["SANDBOX_AGENT_TOKEN", "SANDBOX_AGENT_DATABASE_URL"])
 def test_our_own_secrets_never_pass_not_even_when_asked_for(name: str) -> None:
-    assert name not in agent_environment(OURS, passthrough=[name])
+    assert name not in child_environment(OURS, passthrough=[name])
 
 
 def test_our_own_environment_is_left_alone() -> None:
     ours = dict(OURS)
-    agent_environment(ours, extra={"HOME": "/other"})["PATH"] = "/changed"
+    child_environment(ours, extra={"HOME": "/other"})["PATH"] = "/changed"
     assert ours == OURS

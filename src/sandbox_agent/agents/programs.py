@@ -1,68 +1,73 @@
-"""Run the programs that an install needs: own process group, bounded, nothing of it left alive."""
+"""Run the programs that an install needs: bounded, and nothing of them left alive."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
+from sandbox_agent.core.lines import LineSplitter
 from sandbox_agent.errors import InstallError
+from sandbox_agent.process import Child, child_environment
 
 MAX_LINE = 4 * 1024 * 1024
-_KEPT = frozenset(
-    {
-        *("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-        *(
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "NO_PROXY",
-            "ALL_PROXY",
-            "http_proxy",
-            "https_proxy",
-            "no_proxy",
-            "all_proxy",
-        ),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-    }
-)
-_KEPT_PREFIXES = ("LC_", "PIP_", "UV_", "NPM_CONFIG_", "npm_config_")
+_MAX_SAID = 64 * 1024
+_PACKAGE_MANAGERS = ("PIP_", "UV_", "NPM_CONFIG_", "npm_config_")
 
 
-def scrub(env: Mapping[str, str]) -> dict[str, str]:
-    """What a package manager may see: no tokens, no provider keys, nothing that injects code."""
-    return {name: value for name, value in env.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+def program_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """What any child may see, and the settings of package managers."""
+    return child_environment(ours, prefixes=_PACKAGE_MANAGERS)
 
 
 async def run(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, deadline: float) -> str:
     """Run to the end and return what it printed. Raises InstallError with the tail of that on failure or time-out."""
     with log.open("wb") as sink:
-        async with _start(command, env, cwd, stdin=asyncio.subprocess.DEVNULL, stdout=sink, stderr=sink) as process:
+        async with _running(command, env, cwd, stdout=sink) as child:
             try:
                 async with asyncio.timeout(deadline):
-                    code = await process.wait()
+                    status = await child.exited()
             except TimeoutError:
                 raise InstallError(f"{_shown(command)} took longer than {deadline:.0f} s\n{_tail(log)}") from None
-    if code != 0:
-        raise InstallError(f"{_shown(command)} exited with {code}\n{_tail(log)}")
+    if status.code != 0:
+        raise InstallError(f"{_shown(command)} exited with {status.code}\n{_tail(log)}")
     return _head(log)
+
+
+async def ask_version(program: str, *, env: Mapping[str, str], deadline: float = 20.0) -> str | None:
+    """What `program --version` prints; None when it does not run, such as the shim of a version manager."""
+    said = bytearray()
+
+    def came(chunk: bytes) -> None:
+        said.extend(chunk[: max(0, _MAX_SAID - len(said))])
+
+    try:
+        async with _running([program, "--version"], env, None, stderr=subprocess.DEVNULL) as child:
+            await child.pump(child.stdout, came)
+            async with asyncio.timeout(deadline):
+                status = await child.exited()
+            await child.last_output()
+    except (InstallError, TimeoutError):
+        return None
+    return said.decode(errors="replace") if status.code == 0 else None
 
 
 async def ask_initialize(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, deadline: float
 ) -> dict[str, Any]:
     """Start an agent, do the ACP handshake over its stdio, stop it, and return its answer. Raises InstallError."""
-    pipe = asyncio.subprocess.PIPE
     with log.open("wb") as sink:
-        async with _start(command, env, cwd, stdin=pipe, stdout=pipe, stderr=sink) as process:
+        async with _running(command, env, cwd, stdin=subprocess.PIPE, stderr=sink) as child:
             try:
                 async with asyncio.timeout(deadline):
-                    return await _handshake(process)
+                    return await _shake_hands(child)
             except TimeoutError:
                 raise InstallError(f"{_shown(command)} did not answer initialize within {deadline:.0f} s") from None
             except (_Refused, EOFError, OSError, ValueError) as error:
@@ -73,57 +78,63 @@ class _Refused(Exception):
     pass
 
 
-async def _handshake(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
+async def _shake_hands(child: Child) -> dict[str, Any]:
     capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
     client = {"name": "sandbox-agent", "version": "0"}
     params = {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    process.stdin.write(msgspec.json.encode(message) + b"\n")
-    await process.stdin.drain()
-    while line := await process.stdout.readline():
-        try:
-            answer = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            continue  # some agents greet in prose
-        if not isinstance(answer, dict) or answer.get("id") != 1 or "method" in answer:
-            continue
-        result = answer.get("result")
-        if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), int):
-            raise _Refused(f"answered {str(answer.get('error') or answer)[:500]}")
-        return result
-    raise EOFError("its output ended")
+    answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    splitter = LineSplitter(MAX_LINE)
+
+    def came(chunk: bytes) -> None:
+        for line in splitter.feed(chunk):
+            answer = _answer(line) if isinstance(line, bytes) and not answered.done() else None
+            if answer is not None:
+                answered.set_result(answer)
+
+    def ended() -> None:
+        if not answered.done():
+            answered.set_exception(EOFError("its output ended"))
+
+    await child.pump(child.stdout, came, ended)
+    if child.stdin is not None:
+        child.stdin.write(msgspec.json.encode(message) + b"\n")  # an empty pipe takes it at once
+    answer = await answered
+    result = answer.get("result")
+    if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), int):
+        raise _Refused(f"answered {str(answer.get('error') or answer)[:500]}")
+    return result
+
+
+def _answer(line: bytes) -> dict[str, Any] | None:
+    """The message if it answers ours; some agents greet in prose."""
+    try:
+        message = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    is_ours = isinstance(message, dict) and message.get("id") == 1 and "method" not in message
+    return message if is_ours else None
 
 
 @asynccontextmanager
-async def _start(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, **stdio: Any
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _running(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path | None,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.STDOUT,
+) -> AsyncIterator[Child]:
     """Nothing in its process group outlives the block, not even when the block is cancelled."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, env=dict(env), cwd=cwd, start_new_session=True, limit=MAX_LINE, **stdio
-        )
-    except OSError as error:
+        child = Child.launch(command, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
+    except (OSError, ValueError) as error:
         raise InstallError(f"{_shown(command)} cannot be started: {error}") from error
     try:
-        yield process
+        yield child
     finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if process.stdin is not None:
-            process.stdin.close()
-        await asyncio.shield(_reap(process))
-
-
-async def _reap(process: asyncio.subprocess.Process) -> None:
-    try:
-        async with asyncio.timeout(5):
-            await process.wait()
-    except TimeoutError:
-        pass  # a grandchild in another session holds the pipes
+        await asyncio.shield(child.end())
 
 
 def kill_strays(directory: Path) -> None:

@@ -19,7 +19,7 @@ from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
-from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
+from sandbox_agent.core.methods import CANCEL_REQUEST, TERMINAL_OUTPUT, ClientCall, client_call
 from sandbox_agent.errors import (
     AgentExited,
     SandboxAgentError,
@@ -31,7 +31,6 @@ from sandbox_agent.files import FileService
 from sandbox_agent.hub.agents.agent import Agent, AgentOptions
 from sandbox_agent.hub.agents.host import Host
 from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
-from sandbox_agent.hub.agents.terminals import TERMINAL_OUTPUT
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.clients.stream import Stream
