@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sandbox_agent.agents.programs import program_environment
 from sandbox_agent.process import child_environment
 
 OURS = {
@@ -39,3 +40,8 @@ def test_our_own_environment_is_left_alone() -> None:
     ours = dict(OURS)
     child_environment(ours, extra={"HOME": "/other"})["PATH"] = "/changed"
     assert ours == OURS
+
+
+def test_an_install_sees_what_every_child_sees_and_the_settings_of_package_managers() -> None:
+    settings = {"PIP_INDEX_URL": "i", "npm_config_cache": "c", "UV_CACHE_DIR": "u"}
+    assert program_environment({**OURS, **settings}) == {**child_environment(OURS), **settings}

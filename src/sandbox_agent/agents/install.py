@@ -15,8 +15,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from sandbox_agent.agents.download import download
-from sandbox_agent.agents.locks import file_lock
 from sandbox_agent.agents.manifest import Manifest
 from sandbox_agent.agents.packages import install_npm, install_pypi, own_command
 from sandbox_agent.agents.plan import (
@@ -31,18 +29,20 @@ from sandbox_agent.agents.plan import (
     satisfies,
 )
 from sandbox_agent.agents.programs import ask_initialize, kill_strays, program_environment, run
-from sandbox_agent.agents.receipt import (
+from sandbox_agent.agents.registry import Registry
+from sandbox_agent.agents.shelf import (
     STAGING,
     AgentShelf,
     Artifact,
     Receipt,
     Source,
     expand,
+    file_lock,
     read_receipt,
     write_receipt,
 )
-from sandbox_agent.agents.registry import Registry
 from sandbox_agent.agents.surroundings import survey
+from sandbox_agent.agents.web import download
 from sandbox_agent.archives.unpack import unpack
 from sandbox_agent.errors import InstallError
 

@@ -191,16 +191,11 @@ class _Stdin(asyncio.BaseProtocol):
     """Back pressure: clear while the pipe is full."""
 
     def __init__(self, ready: asyncio.Event) -> None:
-        self._ready = ready
-
-    def pause_writing(self) -> None:
-        self._ready.clear()
-
-    def resume_writing(self) -> None:
-        self._ready.set()
+        self.pause_writing = ready.clear  # type: ignore[method-assign]
+        self.resume_writing = ready.set  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ready.set()
+        self.resume_writing()
 
 
 def _enlarge(pipe: IO[bytes] | None) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.agents import Progress
+from sandbox_agent.agents import InstallWish, Progress
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.hub.agents.agent import Agent
-from sandbox_agent.hub.agents.installs import AgentCatalog, Installs, InstallWish
+from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
 from sandbox_agent.hub.clients.request import Request
 
 PROGRESS = "_sandboxagent/agent/install_progress"
