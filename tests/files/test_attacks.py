@@ -15,7 +15,7 @@ from sandbox_agent.errors import ClientError, Forbidden, InvalidParams, NotFound
 from sandbox_agent.files import FileService
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import open_regular
+from sandbox_agent.files.reading import open_regular
 from sandbox_agent.files.walk import locate
 from support.tars import archive, file, snapshot, stream
 

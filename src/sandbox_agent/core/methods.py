@@ -45,6 +45,15 @@ SESSION_CANCEL = "session/cancel"
 PERMISSION = "session/request_permission"
 QUESTION = "_sandboxagent/session/request_question"
 ELICITATION = "elicitation/create"
+PROMPT = "session/prompt"
+UPDATE = "session/update"
+
+SESSION_STARTED = "_sandboxagent/session/started"
+SESSION_ENDED = "_sandboxagent/session/ended"
+ITEM_COMPLETED = "_sandboxagent/item/completed"
+RUNTIME_ERROR = "_sandboxagent/error"
+UNPARSED = "_sandboxagent/agent/unparsed"
+TERMINAL_OUTPUT = "_sandboxagent/terminal/output"
 
 HOST_METHODS: dict[str, tuple[str, ...]] = {
     "fs/read_text_file": ("fs", "readTextFile"),

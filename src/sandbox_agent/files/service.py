@@ -7,26 +7,18 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sandbox_agent.archives.limits import KIB
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import KIB, MIB, ArchiveLimits, clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
-from sandbox_agent.files.limits import FileLimits
 from sandbox_agent.files.paths import Roots, Standing, absolute, split
 from sandbox_agent.files.reading import OpenFile
-from sandbox_agent.files.results import (
-    FsActionResult,
-    FsEntry,
-    FsMoveResult,
-    FsStat,
-    FsUploadResult,
-    FsWriteResult,
-)
-from sandbox_agent.files.unpack import PendingTree
+from sandbox_agent.files.results import FsActionResult, FsEntry, FsMoveResult, FsStat, FsUploadResult, FsWriteResult
+from sandbox_agent.files.upload import PendingTree
 from sandbox_agent.files.writing import PendingFile
 
 T = TypeVar("T")
@@ -34,6 +26,23 @@ P = TypeVar("P", bound="_Pending")
 
 _GATHER_BYTES = 256 * KIB
 _GATHER_PIECES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits(ArchiveLimits):
+    """Bounds of the file service; the defaults fit a sandbox with a large project in it."""
+
+    max_file_bytes: int | None = None
+    """A written file; None: as much as the disk holds."""
+    max_inline_bytes: int = 16 * MIB
+    """A file that passes through memory as one value (`read_bytes`, `write_bytes`)."""
+    max_listed: int = 100_000
+    stall_seconds: float = 60.0
+    """How long an upload may send nothing."""
+    max_operations: int = 256
+    max_streams: int = 128
+    """Open reads and uploads at once, counted apart from short operations."""
+    workers: int = 4
 
 
 class _Pending(Protocol):

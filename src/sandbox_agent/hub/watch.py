@@ -10,12 +10,12 @@ from sandbox_agent.agents import Progress
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
+from sandbox_agent.core.methods import TERMINAL_OUTPUT
 from sandbox_agent.errors import AgentExited, SandboxAgentError
 from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.agents.host import Host
 from sandbox_agent.hub.agents.status import server_status
-from sandbox_agent.hub.agents.terminals import TERMINAL_OUTPUT
 from sandbox_agent.hub.clients.clients import Clients
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.inventory import Inventory

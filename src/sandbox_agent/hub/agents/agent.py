@@ -27,7 +27,7 @@ from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import RemoteError, Request
-from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, agent_environment
+from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
 from sandbox_agent.version import __version__
@@ -309,7 +309,7 @@ class Agent:
         spec = self._spec = await self._find_spec(self.id)
         self._move(Change.START)
         self.initialized = None
-        env = agent_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
+        env = child_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
         try:
             self.process = await AgentProcess.start(
                 spec,

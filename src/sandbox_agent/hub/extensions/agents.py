@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.agents import Progress
+from sandbox_agent.agents import InstallWish, Progress
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.hub.agents.agents import Agents
-from sandbox_agent.hub.agents.installs import AgentCatalog, Installs, InstallWish
+from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.extensions.extensions import Method
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.core.json_values import iso_time
 from sandbox_agent.errors import InvalidParams
-from sandbox_agent.history.universal import EventPage, LegacyEvents
+from sandbox_agent.history.universal import EventPage, UniversalEvents
 from sandbox_agent.store.base import Entry, SessionRecord, Store
 
 _CHUNK = 1000
@@ -72,7 +72,7 @@ class History:
 
     async def _universal(self, record: SessionRecord, wanted: EventsWanted) -> dict[str, Any]:
         """Universal events are made from the start of the history each time, so that their numbers never change."""
-        converter = LegacyEvents(
+        converter = UniversalEvents(
             record.alias or record.session_id, native_session_id=record.session_id, include_raw=wanted.include_raw
         )
         page = EventPage(converter, after=wanted.after, limit=wanted.limit)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionKey
-from sandbox_agent.history.universal import LegacyEvents, UniversalEvent
+from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.sessions.history import History
 from sandbox_agent.store.base import Store
@@ -39,7 +39,7 @@ class Items:
     async def tell(self, key: SessionKey, listeners: Callable[[], list[Connection]]) -> None:
         """Deliver the finished items of the oldest turn that was not told of."""
         async with self._telling:
-            converter = LegacyEvents(key.session)
+            converter = UniversalEvents(key.session)
             prompt: bytes | None = None
             async for entry in self._history.read_all(key.stream, after=self._told.get(key, 0)):
                 self._told[key] = entry.sequence

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
-from sandbox_agent.archives.names import Parts, clip
-from sandbox_agent.archives.tar import Kind, Member, too_many
+from sandbox_agent.archives.rules import ArchiveLimits, Parts, clip, too_many
+from sandbox_agent.archives.tar import Kind, Member
 from sandbox_agent.errors import BadArchive
-from sandbox_agent.files.limits import FileLimits
-from sandbox_agent.files.walk import OPEN_DIRECTORY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_HELD = 64
 
 
@@ -21,7 +20,7 @@ class Staging:
     Symbolic links are made last, by `make_links`: while files are written there is none to write through.
     """
 
-    def __init__(self, fd: int, limits: FileLimits) -> None:
+    def __init__(self, fd: int, limits: ArchiveLimits) -> None:
         self._fd = fd
         self._limits = limits
         self._kinds: dict[Parts, Kind] = {(): Kind.DIRECTORY}
@@ -118,7 +117,7 @@ class Staging:
             os.mkdir(place[-1], dir_fd=above)
         elif kind is not Kind.DIRECTORY:
             raise BadArchive(f"the archive writes through {clip('/'.join(place))}, which is a {kind.value}")
-        fd = self._held[place] = os.open(place[-1], OPEN_DIRECTORY, dir_fd=above)
+        fd = self._held[place] = os.open(place[-1], _DIRECTORY, dir_fd=above)
         if len(self._held) > _MAX_HELD:
             os.close(self._held.popitem(last=False)[1])
         return fd

@@ -8,15 +8,14 @@ import threading
 from collections.abc import Iterable
 
 from sandbox_agent.archives.gunzip import MAGIC, Gunzip
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import ArchiveLimits, clip
+from sandbox_agent.archives.staging import Staging
 from sandbox_agent.archives.tar import TarReader
 from sandbox_agent.errors import BadArchive, Conflict
 from sandbox_agent.files.failures import explained
-from sandbox_agent.files.limits import FileLimits
 from sandbox_agent.files.merge import merge
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import check_device
-from sandbox_agent.files.staging import Staging
+from sandbox_agent.files.reading import check_device
 from sandbox_agent.files.trees import remove_tree, temporary_name
 from sandbox_agent.files.walk import READ_DIRECTORY, Missing, locate
 
@@ -31,7 +30,7 @@ class PendingTree:
     `abort` may be called at any time, from any thread; after `commit` it does nothing.
     """
 
-    def __init__(self, roots: Roots, path: str, limits: FileLimits, *, is_gzip: bool | None) -> None:
+    def __init__(self, roots: Roots, path: str, limits: ArchiveLimits, *, is_gzip: bool | None) -> None:
         self._roots = roots
         self._path = path
         self._lock = threading.Lock()

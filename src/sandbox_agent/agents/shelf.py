@@ -1,12 +1,18 @@
-"""What an install leaves behind: `install.json` in its directory, and where the directories are."""
+"""Where installs lie, what each leaves behind (`install.json`), and the lock that processes share over them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from sandbox_agent.errors import InstallError
 
 Source = Literal["registry", "fallback", "path", "builtin", "custom"]
 ArtifactKind = Literal["agent_process", "native_agent", "runtime"]
@@ -103,3 +109,28 @@ def expand(template: str, root: Path, layout: str) -> str:
     for placeholder, value in values.items():
         template = template.replace(placeholder, value)
     return template
+
+
+@asynccontextmanager
+async def file_lock(path: Path, *, deadline: float = 1800.0) -> AsyncIterator[None]:
+    """Hold `path` exclusively; the kernel lets go of it if this process dies. Raises InstallError after `deadline`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            async with asyncio.timeout(deadline):
+                while not _take(handle):  # noqa: ASYNC110 - flock cannot wake a loop
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise InstallError(f"another process has held {path} for {deadline:.0f} s") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
