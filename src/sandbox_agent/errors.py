@@ -10,6 +10,7 @@
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
+    │   ├── MethodNotAllowed         the path is there, the method is not
     │   ├── NotFound
     │   │   ├── UnknownConnection
     │   │   ├── UnknownAgent
@@ -20,8 +21,10 @@
     │   ├── NotAcceptable
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
+    │   │   └── HeadTooLarge         the request line and the headers
     │   ├── RangeNotSatisfiable
     │   ├── UploadStalled            no byte of the body came for too long
+    │   ├── ClientGone               it left before it had sent everything: nobody is told
     │   └── TooMany                  a limit on how many is reached: come back later
     │       └── SessionBusy          the session's prompt queue is full
     ├── AgentError                   the agent process broke it
@@ -30,6 +33,7 @@
     │   ├── AgentExited              it died while somebody was waiting
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
+    ├── RemoteError                  the agent answered with an error of its own, passed on as it is
     ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
     ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     ├── InstallError                 an install did not happen; nothing was changed
@@ -53,7 +57,7 @@ from typing import Any, ClassVar
 class SandboxAgentError(Exception):
     """Base of all. `detail` is for people; `data` holds further members for programs."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     code: ClassVar[int] = -32603
     title: ClassVar[str] = "Internal error"
     retryable: ClassVar[bool] = False
@@ -112,6 +116,11 @@ class Forbidden(ClientError):
     title = "Forbidden"
 
 
+class MethodNotAllowed(ClientError):
+    status = 405
+    title = "Method not allowed"
+
+
 class NotFound(ClientError):
     status = 404
     title = "Not found"
@@ -167,6 +176,11 @@ class TooLarge(ClientError):
     title = "Too large"
 
 
+class HeadTooLarge(TooLarge):
+    status = 431
+    title = "Request header fields too large"
+
+
 class RangeNotSatisfiable(ClientError):
     status = 416
     title = "Range not satisfiable"
@@ -176,6 +190,13 @@ class UploadStalled(ClientError):
     status = 408
     title = "Upload stalled"
     retryable = True
+
+
+class ClientGone(ClientError):
+    title = "Client closed the connection"
+
+    def __init__(self) -> None:
+        super().__init__("the client closed the connection before its request was complete")
 
 
 class TooMany(ClientError):
@@ -221,6 +242,24 @@ class AgentTimeout(AgentError):
     status = 504
     code = -32011
     title = "Agent did not answer in time"
+
+
+class RemoteError(SandboxAgentError):
+    """`body` is the agent's JSON-RPC error."""
+
+    status = 502
+    title = "Agent answered with an error"
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
+        self.body = body
+
+    @property
+    def words(self) -> str:
+        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
+        data = self.body.get("data")
+        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
+        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
 class ConnectionLost(SandboxAgentError):
@@ -278,4 +317,4 @@ class Overloaded(SandboxAgentError):
 
 
 class ConfigError(SandboxAgentError):
-    title = "Wrong configuration"
+    title = "Invalid configuration"

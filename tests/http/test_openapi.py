@@ -16,7 +16,7 @@ import pytest
 
 from sandbox_agent.http.api import openapi
 from sandbox_agent.http.api.documents import pretty
-from sandbox_agent.http.asgi.routes import Door, Route
+from sandbox_agent.http.asgi.routes import Door, Endpoint
 from support.rpc import connected
 from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server
@@ -50,7 +50,7 @@ def test_every_route_is_described_but_the_pages(document: dict[str, Any]) -> Non
     for entry in route_table():
         if isinstance(entry, Door):
             table |= {(method, entry.path) for method in entry.methods}
-        elif isinstance(entry, Route) and entry.path.startswith("/v1"):
+        elif isinstance(entry, Endpoint) and entry.path.startswith("/v1"):
             table.add((entry.method, entry.path))
     assert described == table
 

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.http.api.reference import render_reference
-from sandbox_agent.http.asgi.answers import Answer
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import JSON
+from sandbox_agent.http.asgi.messages import JSON, Response
 from sandbox_agent.http.asgi.routes import Content, Operation
 
 READ_OPENAPI = Operation(
@@ -26,10 +25,10 @@ class DocumentsApi:
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
         self._build = build
 
-    async def openapi(self, _: Exchange) -> Answer:
+    async def openapi(self, _: Exchange) -> Response:
         return self._openapi
 
-    async def reference(self, _: Exchange) -> Answer:
+    async def reference(self, _: Exchange) -> Response:
         return self._reference
 
     @cached_property
@@ -37,11 +36,11 @@ class DocumentsApi:
         return self._build()
 
     @cached_property
-    def _openapi(self) -> Answer:
-        return Answer(200, pretty(self._document), JSON, ((b"cache-control", b"no-cache"),))
+    def _openapi(self) -> Response:
+        return Response(200, pretty(self._document), JSON, ((b"cache-control", b"no-cache"),))
 
     @cached_property
-    def _reference(self) -> Answer:
+    def _reference(self) -> Response:
         return render_reference(self._document)
 
 

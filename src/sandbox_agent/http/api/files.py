@@ -28,8 +28,8 @@ from sandbox_agent.files import (
     FsUploadResult,
     FsWriteResult,
 )
+from sandbox_agent.http.api.download import send_file
 from sandbox_agent.http.asgi.exchange import Exchange, media_type
-from sandbox_agent.http.asgi.file_answer import send_file
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.hub.sessions.views import find_record

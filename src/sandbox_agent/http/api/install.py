@@ -19,7 +19,7 @@ from sandbox_agent.errors import (
     UnsupportedMediaType,
 )
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import problem_body
+from sandbox_agent.http.asgi.problems import outcome, problem_body
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, peer_left
 from sandbox_agent.hub.agents.installs import InstallWish
@@ -105,17 +105,16 @@ class InstallApi:
             while told.waiting:
                 await _event(exchange, b"progress", msgspec.json.encode(told.waiting.popleft()))
             if running.done():
-                await _event(exchange, *self._outcome(running, exchange), is_last=True)
+                await _event(exchange, *await self._last_event(running, exchange.scope["path"]), is_last=True)
                 return
             if not await told.news(wait=HEARTBEAT):
                 await beat(exchange.send)
 
-    def _outcome(self, running: asyncio.Task[InstallResult], exchange: Exchange) -> tuple[bytes, bytes]:
-        try:
-            return b"done", msgspec.json.encode(_installed(running.result()))
-        except SandboxAgentError as error:
-            problem = problem_body(error, instance=exchange.scope["path"])
-            return b"error", self._redactor.clean(problem.decode()).encode()
+    async def _last_event(self, running: asyncio.Task[InstallResult], path: str) -> tuple[bytes, bytes]:
+        result = await outcome(running, path)
+        if isinstance(result, SandboxAgentError):
+            return b"error", self._redactor.clean(problem_body(result, instance=path).decode()).encode()
+        return b"done", msgspec.json.encode(_installed(result))
 
 
 class _Told:

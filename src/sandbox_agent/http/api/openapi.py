@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.errors import SandboxAgentError
-from sandbox_agent.http.asgi.routes import Content, Door, Operation, Route
+from sandbox_agent.http.asgi.routes import Content, Door, Endpoint, Operation
 from sandbox_agent.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -43,7 +43,7 @@ _PROBLEM_SCHEMA = {
 }
 
 
-def build_document(entries: Iterable[Route | Door]) -> dict[str, Any]:
+def build_document(entries: Iterable[Endpoint | Door]) -> dict[str, Any]:
     described = list(_operations(entries))
     types = [t for _, _, op in described for t in (op.body, op.returns) if t is not None and not isinstance(t, Content)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
@@ -78,7 +78,7 @@ def build_document(entries: Iterable[Route | Door]) -> dict[str, Any]:
     }
 
 
-def _operations(entries: Iterable[Route | Door]) -> Iterable[tuple[str, str, Operation]]:
+def _operations(entries: Iterable[Endpoint | Door]) -> Iterable[tuple[str, str, Operation]]:
     for entry in entries:
         path = re.sub(r":path}", "}", entry.path)
         if isinstance(entry, Door):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.http.access.auth import page_headers
-from sandbox_agent.http.asgi.answers import HTML, Answer
+from sandbox_agent.http.asgi.messages import HTML, Response
 
 _STYLE = (
     "body{font:16px/1.55 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2330}"
@@ -22,7 +22,7 @@ _STYLE = (
 )
 
 
-def render_reference(document: dict[str, Any]) -> Answer:
+def render_reference(document: dict[str, Any]) -> Response:
     info = document["info"]
     tags = [tag["name"] for tag in document["tags"]]
     sections = "".join(_section(document, tag) for tag in tags)
@@ -34,7 +34,7 @@ def render_reference(document: dict[str, Any]) -> Answer:
         f'<p>The same as OpenAPI: <a href="/v1/openapi.json">/v1/openapi.json</a></p><nav>{links}</nav>'
         f"{sections}{_types(document)}</body></html>"
     )
-    return Answer(200, body.encode(), HTML, page_headers(_STYLE))
+    return Response(200, body.encode(), HTML, page_headers(_STYLE))
 
 
 def _section(document: dict[str, Any], tag: str) -> str:

@@ -6,8 +6,7 @@ import re
 
 import msgspec
 
-from sandbox_agent.http.asgi.answers import Answer
-from sandbox_agent.http.asgi.problems import PROBLEM
+from sandbox_agent.http.asgi.messages import PROBLEM, Response
 
 _ID = "[^/]+"
 REMOVED: tuple[tuple[str, str, str], ...] = (
@@ -29,7 +28,7 @@ _PATTERNS = [
 ]
 
 
-def find_removed(method: str, path: str, *, is_known: bool) -> Answer | None:
+def find_removed(method: str, path: str, *, is_known: bool) -> Response | None:
     """The answer for a path under /v1 that is not served. None when the path is alive (a wrong method is a 405)."""
     if path != "/v1" and not path.startswith("/v1/"):
         return None
@@ -39,7 +38,7 @@ def find_removed(method: str, path: str, *, is_known: bool) -> Answer | None:
     return None if is_known else _gone(path, None)
 
 
-def _gone(path: str, replacement: str | None) -> Answer:
+def _gone(path: str, replacement: str | None) -> Response:
     body = {
         "type": "urn:sandbox-agent:error:v1_removed",
         "title": "Gone",
@@ -48,4 +47,4 @@ def _gone(path: str, replacement: str | None) -> Answer:
         "instance": path,
         "replacement": replacement,
     }
-    return Answer(410, msgspec.json.encode(body), PROBLEM)
+    return Response(410, msgspec.json.encode(body), PROBLEM)

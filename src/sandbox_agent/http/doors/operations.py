@@ -109,20 +109,20 @@ ACP = {
         headers=(_ACP_CONNECTION,),
     ),
 }
-PEER_LIST = {
+COMPAT_LIST = {
     "GET": Operation(
         name="listServers",
         summary="The connections that clients have named themselves",
-        tag="peer",
+        tag="compat",
         returns=Content(("application/json",), {"type": "object"}),
         errors=(),
     )
 }
-PEER = {
+COMPAT = {
     "POST": Operation(
         name="sendToServer",
         summary="Send one ACP message; the first names its agent in `?agent=`",
-        tag="peer",
+        tag="compat",
         description="Agent failures are JSON-RPC errors in a 200, as the clients of this door expect.",
         body=_MESSAGE,
         returns=_MESSAGE,
@@ -131,12 +131,12 @@ PEER = {
     "GET": Operation(
         name="readServerStream",
         summary="The events of one server id, from the first on",
-        tag="peer",
+        tag="compat",
         returns=_STREAM,
         errors=(InvalidParams, NotAcceptable, TooMany),
         headers=(("Last-Event-ID", "The last event that was seen.", False),),
     ),
     "DELETE": Operation(
-        name="closeServer", summary="Close the connection; its sessions go on", tag="peer", status=204, errors=()
+        name="closeServer", summary="Close the connection; its sessions go on", tag="compat", status=204, errors=()
     ),
 }

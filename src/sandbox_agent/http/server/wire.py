@@ -7,20 +7,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from sandbox_agent.errors import ClientError, Overloaded, SandboxAgentError
-from sandbox_agent.http.asgi.problems import PROBLEM, problem_body, retry_headers
+from sandbox_agent.errors import ClientError, HeadTooLarge, Overloaded, SandboxAgentError
+from sandbox_agent.http.asgi.problems import problem_response
 
 HEAD_LIMIT = 64 << 10
 HEAD_SECONDS = 20.0
 _SWEEP_SECONDS = 5.0
-
-
-class HeadTooLarge(ClientError):
-    status = 431
-    title = "Request head too large"
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -66,16 +61,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: SandboxAgentError) -> None:
         self.head_since = None
-        body = problem_body(error)
-        reason = _reason(error.status)
-        headers = [(b"content-type", PROBLEM), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-        lines = [b"%b: %b\r\n" % header for header in [*headers, *retry_headers(error.status)]]
-        self.transport.write(b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (error.status, reason, b"".join(lines), body))
+        response = problem_response(error)
+        self.transport.write(
+            b"%b%bcontent-length: %d\r\nconnection: close\r\n\r\n%b"
+            % (STATUS_LINE[response.status], response.header_lines, len(response.body), response.body)
+        )
         self.transport.close()
-
-
-def _reason(status: int) -> bytes:
-    return {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}[status]
 
 
 def bounded(max_sockets: int, base: type[BoundedProtocol] = BoundedProtocol) -> type[BoundedProtocol]:

@@ -19,11 +19,18 @@ from sandbox_agent.core.lines import DEFAULT_LINE_CAP
 from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
+from sandbox_agent.errors import (
+    AgentExited,
+    AgentStartFailed,
+    AgentTimeout,
+    RemoteError,
+    SandboxAgentError,
+    ShuttingDown,
+)
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import RemoteError, Request
+from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, agent_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store

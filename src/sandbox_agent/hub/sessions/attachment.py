@@ -12,12 +12,19 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.core.route import Route
-from sandbox_agent.errors import InvalidParams, SandboxAgentError, SessionEnded, ShuttingDown, UnknownSession
+from sandbox_agent.errors import (
+    InvalidParams,
+    RemoteError,
+    SandboxAgentError,
+    SessionEnded,
+    ShuttingDown,
+    UnknownSession,
+)
 from sandbox_agent.history.replay import Replayer
 from sandbox_agent.hub.agents.agent import Agent, Initialized
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import RemoteError, Request
+from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.sessions.creation import kept_policy
 from sandbox_agent.hub.sessions.inventory import Sessions
 from sandbox_agent.store.base import Entry, SessionRecord, Store

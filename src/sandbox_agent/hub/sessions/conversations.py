@@ -11,9 +11,9 @@ from sandbox_agent.core import config_options as setup
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionKey
-from sandbox_agent.errors import AgentUnsupported, InvalidParams, SandboxAgentError, SessionEnded
+from sandbox_agent.errors import AgentUnsupported, InvalidParams, RemoteError, SandboxAgentError, SessionEnded
 from sandbox_agent.hub.agents.agent import Agent
-from sandbox_agent.hub.clients.request import RemoteError, Request
+from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.sessions import creation, endings
 from sandbox_agent.hub.sessions.attachment import Attachment
 from sandbox_agent.hub.sessions.items import Items
