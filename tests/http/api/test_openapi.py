@@ -22,7 +22,7 @@ from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server
 from support.surface import route_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
