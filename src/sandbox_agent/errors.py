@@ -81,12 +81,12 @@ class ClientError(SandboxAgentError):
 
 class MalformedMessage(ClientError):
     code = -32600
-    title = "Not a JSON-RPC 2.0 message"
+    title = "Invalid JSON-RPC message"
 
 
 class BatchNotSupported(MalformedMessage):
     status = 501
-    title = "Batches are not supported"
+    title = "Batches not supported"
 
 
 class InvalidParams(ClientError):
@@ -99,11 +99,11 @@ class RequestCancelled(ClientError):
 
 
 class BadArchive(InvalidParams):
-    title = "Archive refused"
+    title = "Invalid archive"
 
 
 class MissingConnection(ClientError):
-    title = "Connection header missing"
+    title = "Missing connection header"
 
 
 class Unauthorized(ClientError):
@@ -130,7 +130,9 @@ class UnknownConnection(NotFound):
     title = "Unknown connection"
 
     def __init__(self, connection_id: str) -> None:
-        super().__init__(f"no connection {connection_id!r}: it was closed or never opened; send initialize again")
+        super().__init__(
+            f"unknown connection {connection_id!r}: it was closed or never opened; send initialize to open a new one"
+        )
 
 
 class UnknownAgent(NotFound):
@@ -154,11 +156,11 @@ class Conflict(ClientError):
 
 
 class StreamTaken(Conflict):
-    title = "Stream is being read"
+    title = "Stream already has a reader"
 
 
 class SessionEnded(Conflict):
-    title = "Session cannot go on"
+    title = "Session has ended"
 
 
 class NotAcceptable(ClientError):
@@ -173,7 +175,7 @@ class UnsupportedMediaType(ClientError):
 
 class TooLarge(ClientError):
     status = 413
-    title = "Too large"
+    title = "Payload too large"
 
 
 class HeadTooLarge(TooLarge):
@@ -202,28 +204,28 @@ class ClientGone(ClientError):
 class TooMany(ClientError):
     status = 429
     code = -32001
-    title = "Too many"
+    title = "Too many requests"
     retryable = True
 
 
 class SessionBusy(TooMany):
-    title = "Session is busy"
+    title = "Session busy"
 
 
 class AgentError(SandboxAgentError):
     status = 502
-    title = "Agent failed"
+    title = "Agent error"
     retryable = True
 
 
 class AgentNotInstalled(AgentError):
     status = 409
-    title = "Agent is not installed"
+    title = "Agent not installed"
     retryable = False
 
 
 class AgentStartFailed(AgentError):
-    title = "Agent did not start"
+    title = "Agent failed to start"
 
 
 class AgentExited(AgentError):
@@ -241,7 +243,7 @@ class AgentUnsupported(AgentError):
 class AgentTimeout(AgentError):
     status = 504
     code = -32011
-    title = "Agent did not answer in time"
+    title = "Agent timed out"
 
 
 class RemoteError(SandboxAgentError):
@@ -264,7 +266,7 @@ class RemoteError(SandboxAgentError):
 
 class ConnectionLost(SandboxAgentError):
     status = 503
-    title = "Server cannot be reached"
+    title = "Server unreachable"
     retryable = True
 
 
@@ -272,7 +274,7 @@ class RequestFailed(SandboxAgentError):
     """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
 
     status = 502
-    title = "The agent refused"
+    title = "Request failed"
 
     def __init__(self, detail: str, *, remote_code: int, **data: Any) -> None:
         super().__init__(detail, **data)
@@ -287,32 +289,32 @@ class InstallError(SandboxAgentError):
 
 class InsufficientStorage(SandboxAgentError):
     status = 507
-    title = "Storage is full"
+    title = "Insufficient storage"
     retryable = True
 
 
 class InstallImpossible(InstallError):
     status = 409
-    title = "Agent cannot be installed here"
+    title = "Agent cannot be installed"
     retryable = False
 
 
 class StoreError(SandboxAgentError):
     status = 503
-    title = "History store failed"
+    title = "History store error"
 
 
 class ShuttingDown(SandboxAgentError):
     status = 503
     code = -32012
-    title = "Server is shutting down"
+    title = "Server shutting down"
     retryable = True
 
 
 class Overloaded(SandboxAgentError):
     status = 503
     code = -32013
-    title = "Server is overloaded"
+    title = "Server overloaded"
     retryable = True
 
 

@@ -89,9 +89,9 @@ class App:
         """Raises Overloaded, TooMany. Whoever asks is counted already."""
         telemetry, limits = self.telemetry, self._limits
         if telemetry.in_flight > limits.in_flight:
-            raise Overloaded(f"{limits.in_flight} requests are under way already")
+            raise Overloaded(f"request limit ({limits.in_flight}) reached; try again later")
         if is_stream and telemetry.subscribers > limits.subscribers:
-            raise TooMany(f"{limits.subscribers} streams are open already")
+            raise TooMany(f"stream limit ({limits.subscribers}) reached; close a stream or raise max_subscribers")
 
 
 def _serves(door: Door, scope: Scope) -> bool:
@@ -119,8 +119,10 @@ def _unserved(scope: Scope, place: Place | None) -> Response:
     if gone is not None:
         return gone
     if place is None or scope["type"] == "websocket":
-        return problem_response(NotFound(f"nothing is served at {path}"), instance=path)
-    refused = problem_response(MethodNotAllowed(f"{scope['method']} is not allowed here"), instance=path)
+        return problem_response(NotFound(f"no such page or endpoint: {path}"), instance=path)
+    refused = problem_response(
+        MethodNotAllowed(f"{scope['method']} is not allowed at {path}; allowed: {place.allow.decode()}"), instance=path
+    )
     return refused.adding((b"allow", place.allow))
 
 

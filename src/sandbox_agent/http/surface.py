@@ -10,7 +10,7 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import SIGN_IN, Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.api import agents, browser, documents, files, health, install, metrics, openapi, sessions
+from sandbox_agent.http.api import agents, browser, files, health, install, metrics, openapi, reference, sessions
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.asgi.telemetry import Telemetry
@@ -49,7 +49,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     installing = install.InstallApi(hub, parts.redactor)
     user = browser.BrowserApi(parts.credentials)
     named = compat.CompatDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
-    docs = documents.DocumentsApi(lambda: openapi.build_document(table))
+    docs = reference.ReferenceApi(lambda: openapi.build_document(table))
     table: list[Endpoint | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
         Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
@@ -57,7 +57,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Door("/v1/acp/{server_id}", compat.METHODS, named, operations.COMPAT),
         Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
         Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
-        Endpoint("GET", "/v1/openapi.json", docs.openapi, documents.READ_OPENAPI),
+        Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI),
         Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET),
         Endpoint("GET", "/v1/agents", agent.list, agents.LIST_AGENTS),
         Endpoint("GET", "/v1/agents/{agent}", agent.show, agents.SHOW_AGENT),

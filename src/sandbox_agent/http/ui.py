@@ -61,7 +61,7 @@ class Ui:
             return
         asset = self._table().get(path.removeprefix(PREFIX) or "index.html")
         if asset is None:
-            missing = problem_response(NotFound(f"the inspector has no file {path!r}"), instance=scope["path"])
+            missing = problem_response(NotFound(f"no such file in the inspector: {path!r}"), instance=scope["path"])
             await send_response(missing.adding(*_GUARDS), scope, send)
             return
         headers: Headers = [(b"etag", asset.etag), (b"cache-control", asset.cache), (b"vary", b"accept-encoding")]

@@ -15,7 +15,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from sandbox_agent.http.api import openapi
-from sandbox_agent.http.api.documents import pretty
+from sandbox_agent.http.api.reference import pretty
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from support.rpc import connected
 from support.served import BEARER, TOKEN, empty_registry, served

@@ -111,7 +111,7 @@ def page_headers(style: str, *, referrer: str = "no-referrer", form: str = "'non
     )
 
 
-REFUSED = problem_response(Unauthorized("a valid bearer token is needed")).adding(_CHALLENGE, NO_STORE)
+REFUSED = problem_response(Unauthorized("a valid bearer token is required")).adding(_CHALLENGE, NO_STORE)
 """The one answer to everybody who may not come in, whatever was asked for."""
 
 

@@ -60,9 +60,11 @@ class Gate:
                 seen.setdefault(name, []).append(value)
         hosts = seen.get(b"host", ())
         if len(hosts) != 1:
-            return Admission(problem_response(ClientError(f"one Host header is needed, there are {len(hosts)}")))
+            return Admission(problem_response(ClientError(f"exactly one Host header is required, got {len(hosts)}")))
         if not self._hosts.is_ours(hosts[0]):
-            return Admission(problem_response(Forbidden(f"Host {_clip(hosts[0])} is not a name of this server")))
+            return Admission(
+                problem_response(Forbidden(f"Host {_clip(hosts[0])} is not allowed; add it with --allow-host"))
+            )
         if b"origin" in seen or b"sec-fetch-site" in seen:
             return self._judge_page(scope, place, seen)
         return self._judge_credentials(scope, place, seen, _ADMITTED, is_own=False)
@@ -71,15 +73,21 @@ class Gate:
         """Something that a browser sent: pages of other origins are kept out, unless they are listed."""
         origins = seen.get(b"origin", [])
         if len(origins) > 1:
-            return Admission(problem_response(ClientError("more than one Origin header")))
+            return Admission(problem_response(ClientError("at most one Origin header is allowed")))
         origin = origins[0] if origins else None
         is_own = origin is not None and is_own_origin(origin, seen[b"host"][0])
         is_listed = origin is not None and not is_own and self._cors.allows(origin)
         if origin is not None and not is_own and not is_listed:
-            return Admission(problem_response(Forbidden(f"Origin {_clip(origin)} is not allowed")))
+            return Admission(
+                problem_response(Forbidden(f"Origin {_clip(origin)} is not allowed; add it with --cors-allow-origin"))
+            )
         is_elsewhere = not _ELSEWHERE.isdisjoint(seen.get(b"sec-fetch-site", ()))
         if is_elsewhere and not is_listed and not _is_visit(scope, place, seen):
-            return Admission(problem_response(Forbidden("a page of another site may not use this server")))
+            return Admission(
+                problem_response(
+                    Forbidden("cross-site requests are not allowed; add the site with --cors-allow-origin")
+                )
+            )
         headers = self._cors.answer_headers(origin) if is_listed and origin is not None else []
         if is_listed and scope["type"] == "http" and _is_preflight(scope):
             return Admission(Response(204, headers=tuple(self._cors.preflight_headers())), headers)

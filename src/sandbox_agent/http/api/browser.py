@@ -21,22 +21,21 @@ _HOME = "/ui/"
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Good once, as `?ticket=` of a GET or of a WebSocket, until `expiresAt`."""
+    """Valid once, as `?ticket=` of a GET or WebSocket request, until `expiresAt`."""
 
     ticket: str
     expires_at: str
 
 
 ISSUE_TICKET = Operation(
-    name="issueTicket",
-    summary="A ticket that stands for the token once, for half a minute",
-    tag="server",
-    description="For EventSource and WebSocket in browsers, which cannot send headers, and for links that a person "
-    "opens: `/ui/?ticket=…` signs the browser in. It is taken on GET only.",
+    "issueTicket",
+    "Create a single-use ticket that stands for the token",
+    "server",
+    "For EventSource and WebSocket in browsers, which cannot send headers, and for links: opening `/ui/?ticket=…` "
+    "signs the browser in. Valid for 30 seconds, for GET requests only.",
     returns=Ticket,
     status=201,
     errors=(UnsupportedMediaType,),
-    example={"ticket": "pZ1yq0V0c7", "expiresAt": "2026-01-31T12:00:30.000Z"},
 )
 
 

@@ -34,7 +34,7 @@ def wanted_part(range_header: str | None, size: int) -> Part | None:
     if not first:
         length = min(int(last), size)
         if length == 0:
-            raise RangeNotSatisfiable(f"a range of no bytes of the {size} there are")
+            raise RangeNotSatisfiable(f"the range is empty; the file has {size} bytes")
         return Part(size - length, length)
     start, end = int(first), min(int(last) if last else size - 1, size - 1)
     if last and int(last) < start:

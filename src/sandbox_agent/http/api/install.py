@@ -35,7 +35,7 @@ class InstallBody(InstallWish, frozen=True, rename="camel"):
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """`already_installed` is the old API's spelling of `alreadyInstalled`, which clients in use still read."""
+    """`already_installed` is the former spelling of `alreadyInstalled`, kept for existing clients."""
 
     already_installed: bool
     is_installed_already: bool = msgspec.field(name="alreadyInstalled")
@@ -45,23 +45,17 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 INSTALL_AGENT = Operation(
-    name="installAgent",
-    summary="Install an agent; an installed one stays as it is unless `reinstall` is given",
-    tag="agents",
-    description="The body may be left out. There is no time limit, and the install goes on when the caller leaves. "
-    "With `Accept: text/event-stream` the answer is a stream of `progress` events (agent, step, message, fraction, "
-    "bytes) that ends with one `done` event, which holds this answer, or one `error` event, which holds a problem.",
+    "installAgent",
+    "Install an agent",
+    "agents",
+    "An installed agent is left as it is unless `reinstall` is true. The body is optional. There is no time limit, and "
+    "the install continues if the client disconnects. With `Accept: text/event-stream` the response is a stream of "
+    "`progress` events (agent, step, message, fraction, bytes) that ends with one `done` event with this response, or "
+    "one `error` event with a problem.",
     body=InstallBody,
+    is_body_optional=True,
     returns=Installed,
     errors=(InvalidParams, UnknownAgent, UnsupportedMediaType, TooLarge, AgentNotInstalled, InstallError, 507),
-    example={
-        "already_installed": True,
-        "alreadyInstalled": True,
-        "artifacts": [],
-        "version": "1.0.0",
-        "source": "builtin",
-    },
-    body_example={"reinstall": False},
 )
 
 

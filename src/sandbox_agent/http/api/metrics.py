@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 READ_METRICS = Operation(
-    name="readMetrics",
-    summary="Metrics in Prometheus' text format",
-    tag="server",
+    "readMetrics",
+    "Get metrics in Prometheus text format",
+    "server",
     returns=Content(("text/plain",), {"type": "string"}),
 )
 _PAGE = 4096

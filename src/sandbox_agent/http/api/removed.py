@@ -1,4 +1,4 @@
-"""What the old API had and this one has not: 410, naming what replaces it."""
+"""Paths under /v1 that are not served: 410, naming what replaces those that the old API had."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ def find_removed(method: str, path: str, *, is_known: bool) -> Response | None:
         return None
     for retired, pattern, replacement in _PATTERNS:
         if pattern.match(path) and (not is_known or method == retired):
-            return _gone(path, replacement)
-    return None if is_known else _gone(path, None)
+            return _gone(path, "v1 API removed; use /v1", replacement)
+    unknown = f"no such endpoint: {method} {path}; GET /v1/openapi.json lists those that exist"
+    return None if is_known else _gone(path, unknown, None)
 
 
-def _gone(path: str, replacement: str | None) -> Response:
+def _gone(path: str, detail: str, replacement: str | None) -> Response:
     body = {
         "type": "urn:sandbox-agent:error:v1_removed",
         "title": "Gone",
         "status": 410,
-        "detail": "v1 API removed; use /v1",
+        "detail": detail,
         "instance": path,
         "replacement": replacement,
     }

@@ -63,7 +63,9 @@ class Exchange:
         """Raise UnsupportedMediaType for a body that any web page could have sent."""
         media = media_type(self.header(b"content-type"))
         if media in _FORM_TYPES:
-            raise UnsupportedMediaType(f"Content-Type {media!r} is not taken here")
+            raise UnsupportedMediaType(
+                f"Content-Type {media!r} is not supported here; send application/json or no body"
+            )
 
     async def body(self) -> AsyncIterator[bytes]:
         """The body as it comes. Raises ClientGone when the peer leaves before its end."""
@@ -85,13 +87,13 @@ def query_values(raw: bytes) -> dict[str, Any]:
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except UnicodeDecodeError:
-        raise InvalidParams("query: not UTF-8") from None
+        raise InvalidParams("query: invalid UTF-8") from None
     except ValueError as error:
         raise InvalidParams(f"query: {error}") from None
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise InvalidParams(f"query: {name[:100]!r} is there more than once")
+            raise InvalidParams(f"query: parameter {name[:100]!r} is given more than once")
         values[name] = value
     return values
 
@@ -102,7 +104,7 @@ def header(scope: Scope, name: bytes) -> str | None:
     if not found:
         return None
     if len(found) > 1:
-        raise ClientError(f"header {name.decode()} is there {len(found)} times")
+        raise ClientError(f"header {name.decode()} is given {len(found)} times; send it once")
     value: bytes = found[0]
     return value.decode("latin-1")
 
@@ -116,7 +118,7 @@ def last_event_id(scope: Scope) -> int | None:
 def event_id(value: str) -> int:
     """Raises InvalidParams for what is no event id."""
     if not value.isascii() or not value.isdigit() or len(value) > 18:
-        raise InvalidParams(f"Last-Event-ID must be a whole number, not {value!r}")
+        raise InvalidParams(f"Last-Event-ID must be a non-negative integer, not {value!r}")
     return int(value)
 
 
@@ -139,7 +141,7 @@ def require_accept(scope: Scope, offered: str) -> None:
         is_refused = any(p.replace(" ", "") in {"q=0", "q=0.0", "q=0.00", "q=0.000"} for p in parameters)
         if media in {offered, family, "*/*"} and not is_refused:
             return
-    raise NotAcceptable(f"Accept {accept!r} excludes {offered}")
+    raise NotAcceptable(f"Accept {accept!r} does not include {offered}")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

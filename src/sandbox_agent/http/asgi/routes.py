@@ -34,13 +34,12 @@ class Operation:
     query: type | None = None
     body: type | Content | None = None
     returns: Any = None
-    """A type, a Content, or None for an answer without a body."""
+    """A type, a Content, or None for a response without a body."""
     status: int = 200
     errors: tuple[type[SandboxAgentError] | int, ...] = ()
-    example: Any = None
-    body_example: Any = None
+    is_body_optional: bool = False
     headers: tuple[tuple[str, str, bool], ...] = ()
-    """Request headers: name, what it is for, whether it is needed."""
+    """Request headers: name, what it is for, whether it is required."""
 
 
 @dataclass(frozen=True, slots=True)

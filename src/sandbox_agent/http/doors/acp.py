@@ -47,7 +47,7 @@ class AcpDoor:
         require_json(scope)
         raw = await read_body(scope, receive, self._body_limit)
         if raw.lstrip()[:1] == b"[":
-            raise BatchNotSupported("JSON-RPC batches are not served; send one message in each request")
+            raise BatchNotSupported("JSON-RPC batches are not supported; send one message per request")
         frame = frames.parse(raw)
         if header(scope, CONNECTION) is None:
             await self._open(scope, frame, raw, send)
@@ -78,7 +78,7 @@ class AcpDoor:
 
     async def _open(self, scope: Scope, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
-            raise MissingConnection("header Acp-Connection-Id is missing; only initialize may come without it")
+            raise MissingConnection("missing header Acp-Connection-Id; only initialize may be sent without it")
         require_accept(scope, "application/json")
         params = read_params(raw)
         agent = wanted_agent(scope, params, self._default_agent)
@@ -121,7 +121,7 @@ def _nothing_to_abandon() -> None:
 def _connection_id(scope: Scope) -> str:
     found = header(scope, CONNECTION)
     if found is None:
-        raise MissingConnection("header Acp-Connection-Id is missing")
+        raise MissingConnection("missing header Acp-Connection-Id")
     return found
 
 
@@ -129,4 +129,4 @@ def _require_same_session(scope: Scope, frame: Frame) -> None:
     """The header may be absent; it may not contradict the message."""
     named = header(scope, SESSION)
     if named is not None and frame.session is not None and named != frame.session:
-        raise InvalidParams(f"header Acp-Session-Id says {named!r}, params.sessionId {frame.session!r}")
+        raise InvalidParams(f"header Acp-Session-Id is {named!r} but params.sessionId is {frame.session!r}")

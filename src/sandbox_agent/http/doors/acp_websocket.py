@@ -36,9 +36,9 @@ class AcpSocketDoor:
         self._hub = hub
         self._default_agent = default_agent
         self._body_limit = body_limit
+        self._closing: dict[ConnectionId, asyncio.Task[None]] = {}
         self._grace = grace
         self._stall = stall
-        self._closing: dict[ConnectionId, asyncio.Task[None]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
@@ -169,7 +169,7 @@ class _Socket:
                 if batch is not None:
                     await self._send_lines(send, batch.lines)
         except TimeoutError:
-            return Close.STALLED, "this client does not read"
+            return Close.STALLED, "client is not reading"
         finally:
             reader.close()
         return (Close.TAKEN_OVER if self.is_taken_over else Close.GOING_AWAY), reader.over_because

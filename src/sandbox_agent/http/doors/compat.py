@@ -67,9 +67,9 @@ class CompatDoor:
         self._hub = hub
         self._timeout = request_timeout
         self._body_limit = body_limit
+        self._known: dict[str, _Server] = {}
         self._early_wait = early_wait
         self._patience = patience
-        self._known: dict[str, _Server] = {}
         self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,7 +137,7 @@ class CompatDoor:
             async with server.opening:
                 if server.connection is None:
                     if agent is None:
-                        raise InvalidParams(f"server {server_id!r} is not open: its first message needs ?agent=NAME")
+                        raise InvalidParams(f"unknown server {server_id!r}: add ?agent=NAME to its first message")
                     params = read_params(raw) if frame.method == "initialize" else {}
                     found, _ = await open_connection(self._hub, AgentId(agent), params, kind=EchoConnection)
                     if self._known.get(server_id) is not server:
@@ -162,7 +162,9 @@ class CompatDoor:
             return
         if server is None:
             if sum(server.connection is None for server in self._known.values()) >= _EARLY_READERS:
-                raise TooMany(f"{_EARLY_READERS} streams wait for servers that are not open")
+                raise TooMany(
+                    f"limit of streams waiting for a server ({_EARLY_READERS}) reached; send the first message"
+                )
             server = self._known[server_id] = _Server()
         await sse.begin(send)
         server.readers += 1
@@ -173,7 +175,10 @@ class CompatDoor:
             self._forget_unused(server_id, server)
         if server.connection is None:
             is_closing = self._hub.closing.is_set()
-            await sse.finish(send, "server is shutting down" if is_closing else "nobody has opened this server")
+            await sse.finish(
+                send,
+                "server is shutting down" if is_closing else "timed out waiting for the first message to this server",
+            )
         else:
             await stream_events(server.connection.stream.follow(0), scope, receive, send, has_begun=True)
 

@@ -46,7 +46,7 @@ def query(scope: Scope, name: str) -> str | None:
     if not found:
         return None
     if len(found) > 1:
-        raise InvalidParams(f"query parameter {name} is there {len(found)} times")
+        raise InvalidParams(f"query parameter {name} is given {len(found)} times; send it once")
     return found[0]
 
 
@@ -62,7 +62,9 @@ def wanted_agent(scope: Scope, params: dict[str, Any], default: str | None) -> A
     """From `?agent=`, from `_meta`, or the server's default. Raises InvalidParams when there is none."""
     agent = query(scope, "agent") or agent_in_meta(params) or default
     if not agent:
-        raise InvalidParams(f'name an agent: ?agent=, params._meta["{META}"].agent, or the setting default_agent')
+        raise InvalidParams(
+            f'no agent given: set ?agent=NAME, params._meta["{META}"].agent, or the setting default_agent'
+        )
     return AgentId(agent)
 
 

@@ -86,7 +86,7 @@ class RpcDoor:
 
     async def _open(self, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
-            raise MissingConnection("header X-ACP-Connection-Id is missing; only initialize may come without it")
+            raise MissingConnection("missing header X-ACP-Connection-Id; only initialize may be sent without it")
         params = read_params(raw)
         agent = agent_in_meta(params)
         if agent is None:
@@ -109,5 +109,5 @@ class RpcDoor:
 def _connection_id(scope: Scope) -> str:
     found = header(scope, CONNECTION)
     if found is None:
-        raise MissingConnection("header X-ACP-Connection-Id is missing")
+        raise MissingConnection("missing header X-ACP-Connection-Id")
     return found

@@ -32,7 +32,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.head_since = self.loop.time()
         if len(self.connections) > self.max_sockets:
-            self._refuse(Overloaded(f"{self.max_sockets} sockets are open already"))
+            self._refuse(Overloaded(f"socket limit ({self.max_sockets}) reached; try again later"))
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -41,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.head_since is not None:
             self.head_bytes += len(data)
             if self.head_bytes > HEAD_LIMIT and not self.transport.is_closing():
-                self._refuse(HeadTooLarge(f"the head of a request may have {HEAD_LIMIT} bytes"))
+                self._refuse(HeadTooLarge(f"the request line and headers are over the limit of {HEAD_LIMIT} bytes"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
