@@ -21,7 +21,7 @@ from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.asgi.app import App, AppLimits
+from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.server.direct import DirectProtocol
 from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled

@@ -15,10 +15,10 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.asgi.app import App
+from sandbox_agent.http.api.download import send_file
+from sandbox_agent.http.app import App
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.file_answer import send_file
-from sandbox_agent.http.asgi.problems import Receive, Scope, Send
+from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.asgi.routes import Door
 from sandbox_agent.http.asgi.telemetry import Telemetry
 
@@ -131,9 +131,9 @@ def test_the_short_way_through_the_gate_admits_nobody_whom_the_long_way_refuses(
     scope = scope_of("http", "/v1/rpc", method=method)
     scope["headers"] = given_headers
     if guarded.admits(scope):
-        verdict = guarded.judge(scope, None)
-        assert verdict.answer is None
-        assert verdict.headers == []
+        admission = guarded.judge(scope, None)
+        assert admission.response is None
+        assert admission.headers == []
 
 
 async def test_a_whole_file_is_handed_to_a_server_that_can_send_it_without_copying(tmp_path: Path) -> None:

@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.agents import Catalog, CustomAgent
-from sandbox_agent.http.asgi.problems import Message, Receive, Scope, Send
+from sandbox_agent.http.asgi.messages import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store
 
 
 @asynccontextmanager
-async def hub_here(home: Path) -> AsyncIterator[Hub]:
+async def hub_here(home: Path, kind: type[Hub] = Hub) -> AsyncIterator[Hub]:
     store = open_store("memory", home)
     await store.open()
     catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
-    hub = Hub(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)})
+    hub = kind(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)})
     try:
         yield hub
     finally:

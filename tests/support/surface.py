@@ -9,13 +9,13 @@ from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import HostNames
-from sandbox_agent.http.asgi.routes import Door, Route
+from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store
 
 
-def route_table() -> tuple[Route | Door, ...]:
+def route_table() -> tuple[Endpoint | Door, ...]:
     catalog, files = Catalog({}), FileService((), Path("/"))
     hub = Hub(open_store("memory", Path("/nonexistent")), catalog, environ={}, files=files)
     parts = Parts(

@@ -136,7 +136,7 @@ class Hub:
         self._refuse_when_closing()
         self.clients.require_place()
         await self.agents.started(agent_id)
-        connection = self.clients.add(agent_id, params, self._dispatch, kind=kind, connection_id=connection_id)
+        connection = self.clients.add(agent_id, params, self.dispatch, kind=kind, connection_id=connection_id)
         return connection, self._describe_handshake(connection)
 
     async def close_connection(self, connection_id: str) -> None:
@@ -184,7 +184,7 @@ class Hub:
             connection.close("server is shutting down", ShuttingDown("the server is shutting down"))
         await asyncio.gather(*stopping, self.installs.close(), self._host.close())
 
-    def _dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
+    def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
         """Take a client's request. Its answer, also that it failed, comes through `connection.reply`."""
         request = Request(connection, ticket, frame, raw)
         connection.last_used = time.monotonic()

@@ -15,7 +15,7 @@ from sandbox_agent.version import __version__
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`ok` as long as the server answers. `store.state` says whether history is being kept."""
+    """`status` is `ok` while the server responds. `store.state` tells whether history is being saved."""
 
     status: Literal["ok"]
     version: str
@@ -25,27 +25,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     connections: int
 
 
-SHOW_HEALTH = Operation(
-    name="showHealth",
-    summary="Whether the server is well",
-    tag="server",
-    returns=Health,
-    example={
-        "status": "ok",
-        "version": __version__,
-        "uptimeMs": 86400000,
-        "store": {
-            "kind": "sqlite",
-            "state": "ok",
-            "pendingBytes": 0,
-            "lostEntries": 0,
-            "problem": None,
-            "path": "/home/me/.local/share/sandbox-agent/history.db",
-        },
-        "agentsRunning": ["mock"],
-        "connections": 1,
-    },
-)
+SHOW_HEALTH = Operation("showHealth", "Get the server's health", "server", returns=Health)
 
 
 class HealthApi:

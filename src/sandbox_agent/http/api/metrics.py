@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_agent.http.asgi.answers import NO_STORE, Answer
 from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.messages import NO_STORE, Response
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.http.asgi.telemetry import BOUNDS, Telemetry
 from sandbox_agent.hub.agents.status import server_status
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 READ_METRICS = Operation(
-    name="readMetrics",
-    summary="Metrics in Prometheus' text format",
-    tag="server",
+    "readMetrics",
+    "Get metrics in Prometheus text format",
+    "server",
     returns=Content(("text/plain",), {"type": "string"}),
 )
 _PAGE = 4096
@@ -33,7 +33,7 @@ class MetricsApi:
         self._telemetry = telemetry
         self._registry: Any = None
 
-    async def read(self, _: Exchange) -> Answer:
+    async def read(self, _: Exchange) -> Response:
         # imported when somebody asks: 60 ms that a start need not pay
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest  # noqa: PLC0415
@@ -43,7 +43,7 @@ class MetricsApi:
             self._registry.register(self)
         pids = {agent.id: agent.process.pid for agent in self._hub.agents if agent.process is not None}
         self._memory = await asyncio.to_thread(_group_memory, pids)
-        return Answer(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode(), (NO_STORE,))
+        return Response(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode(), (NO_STORE,))
 
     _memory: dict[str, int] = {}  # noqa: RUF012 - replaced as a whole, never changed
 

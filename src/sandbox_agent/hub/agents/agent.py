@@ -22,11 +22,18 @@ from sandbox_agent.core.methods import SESSION_CANCEL
 from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client, Phase, Session
-from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
+from sandbox_agent.errors import (
+    AgentExited,
+    AgentStartFailed,
+    AgentTimeout,
+    RemoteError,
+    SandboxAgentError,
+    ShuttingDown,
+)
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import RemoteError, Request
+from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store

@@ -10,25 +10,10 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.core.session import Client
-from sandbox_agent.errors import InvalidParams, SandboxAgentError
+from sandbox_agent.errors import InvalidParams, RemoteError, SandboxAgentError
 from sandbox_agent.hub.clients.connection import Connection
 
 T = TypeVar("T")
-
-
-class RemoteError(SandboxAgentError):
-    """The agent answered with an error: `body` is its JSON-RPC error, passed on as it is."""
-
-    def __init__(self, body: dict[str, Any]) -> None:
-        super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
-        self.body = body
-
-    @property
-    def words(self) -> str:
-        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
-        data = self.body.get("data")
-        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
-        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
 class Ours(msgspec.Struct, rename="camel"):

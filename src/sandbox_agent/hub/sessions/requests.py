@@ -9,11 +9,11 @@ from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.core.json_values import as_object
-from sandbox_agent.errors import AgentUnsupported, SandboxAgentError, SessionEnded, UnknownSession
+from sandbox_agent.errors import AgentUnsupported, RemoteError, SandboxAgentError, SessionEnded, UnknownSession
 from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import RemoteError, Request, named, read_ours
+from sandbox_agent.hub.clients.request import Request, named, read_ours
 from sandbox_agent.hub.sessions.establish import Established, NewSession, agent_params, read_wishes
 from sandbox_agent.hub.sessions.items import Items
 from sandbox_agent.hub.sessions.sessions import Sessions

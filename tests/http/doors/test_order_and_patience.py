@@ -11,7 +11,7 @@ import pytest
 
 from sandbox_agent.http.doors.acp import AcpDoor
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
-from sandbox_agent.http.doors.compat import PeerDoor
+from sandbox_agent.http.doors.compat import CompatDoor
 from sandbox_agent.hub.hub import Hub
 from support.doors import initialize_params
 from support.hub import Exchange, framed, http_scope, hub_here, posted, socket_scope
@@ -36,8 +36,8 @@ def request(key: int, method: str, params: Any) -> dict[str, Any]:
 INITIALIZE = request(0, "initialize", initialize_params("mock"))
 
 
-async def test_peer_stream_is_written_before_the_post_is_answered(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20)
+async def test_compat_stream_is_written_before_the_post_is_answered(hub: Hub) -> None:
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20)
     log: list[tuple[str, Any]] = []
 
     async def post(message: Any, query: str = "") -> Any:
@@ -59,8 +59,8 @@ async def test_peer_stream_is_written_before_the_post_is_answered(hub: Hub) -> N
     await stream.done()
 
 
-async def test_peer_answer_overtakes_a_reader_that_takes_nothing(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20, patience=0.05)
+async def test_compat_answer_overtakes_a_reader_that_takes_nothing(hub: Hub) -> None:
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20, patience=0.05)
     stream = Exchange(door, http_scope("GET", "/v1/acp/x"))
     await stream.until("open")
     stream.gate.clear()
@@ -71,7 +71,7 @@ async def test_peer_answer_overtakes_a_reader_that_takes_nothing(hub: Hub) -> No
     await stream.done()
 
 
-async def opened_for_repeats(door: PeerDoor) -> tuple[Any, str]:
+async def opened_for_repeats(door: CompatDoor) -> tuple[Any, str]:
     """What the door leaves behind for requests that repeat, and a session."""
     repeats: list[Any] = []
 
@@ -85,8 +85,8 @@ async def opened_for_repeats(door: PeerDoor) -> tuple[Any, str]:
     return repeats[-1], session
 
 
-async def test_peer_stream_is_written_before_a_repeated_post_is_answered(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20)
+async def test_compat_stream_is_written_before_a_repeated_post_is_answered(hub: Hub) -> None:
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20)
     repeat, session = await opened_for_repeats(door)
     log: list[tuple[str, Any]] = []
     stream = Exchange(door, http_scope("GET", "/v1/acp/x"), log=log)
@@ -106,8 +106,8 @@ async def test_peer_stream_is_written_before_a_repeated_post_is_answered(hub: Hu
     await stream.done()
 
 
-async def test_repeated_peer_answer_overtakes_a_reader_that_takes_nothing(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20, patience=0.05)
+async def test_repeated_compat_answer_overtakes_a_reader_that_takes_nothing(hub: Hub) -> None:
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20, patience=0.05)
     repeat, session = await opened_for_repeats(door)
     stream = Exchange(door, http_scope("GET", "/v1/acp/x"))
     await stream.until("open")
@@ -120,8 +120,8 @@ async def test_repeated_peer_answer_overtakes_a_reader_that_takes_nothing(hub: H
     await stream.done()
 
 
-async def test_repeated_peer_post_that_fails_is_an_answer_and_what_is_no_request_is_left_alone(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20)
+async def test_repeated_compat_post_that_fails_is_an_answer_and_what_is_no_request_is_left_alone(hub: Hub) -> None:
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20)
     repeat, session = await opened_for_repeats(door)
     answers: list[tuple[int, Any]] = []
 
@@ -174,7 +174,7 @@ async def test_repeated_acp_post_is_accepted_and_answered_on_the_stream_unless_i
 
 
 async def test_early_stream_that_nobody_needed_ends_after_a_while(hub: Hub) -> None:
-    door = PeerDoor(hub, request_timeout=30, body_limit=1 << 20, early_wait=0.1)
+    door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20, early_wait=0.1)
     sent = await Exchange(door, http_scope("GET", "/v1/acp/x")).done()
     assert b"nobody has opened" in sent[-1]["body"]
     assert not sent[-1].get("more_body")

@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from support.doors import PeerDoorClient, client_at
+from support.doors import CompatDoorClient, client_at
 from support.rpc import DEADLINE, prompt_params, sse_blocks
 from support.server import Server, running_server
 
@@ -64,7 +64,7 @@ async def test_stream_opened_before_the_first_message_gets_everything_from_event
 
 
 async def test_two_readers_of_one_server_get_the_same(server: Server) -> None:
-    async with client_at("peer", server.url) as client, http_to(server) as http:
+    async with client_at("compat", server.url) as client, http_to(server) as http:
         second = asyncio.create_task(events(http, client.path, b'"stopReason"'))
         session = await client.new_session()
         await client.prompt(session, "for both")
@@ -109,8 +109,8 @@ async def test_servers_are_listed_until_they_are_deleted(own_server: Server) -> 
 
 
 async def test_delete_answers_at_once_while_a_turn_runs_and_ends_the_stream(own_server: Server) -> None:
-    async with client_at("peer", own_server.url) as client:
-        assert isinstance(client, PeerDoorClient)
+    async with client_at("compat", own_server.url) as client:
+        assert isinstance(client, CompatDoorClient)
         session = await client.new_session()
         client.start_prompt(session, "slow")
         await client.events.wait_until(lambda e: "tick 1" in e.text())
@@ -129,7 +129,7 @@ async def test_agent_that_fails_to_start_is_an_answer_not_a_status(tmp_path: Pat
 
 
 async def test_exit_of_the_agent_is_told_as_its_client_understands_it(own_server: Server) -> None:
-    async with client_at("peer", own_server.url) as client:
+    async with client_at("compat", own_server.url) as client:
         session = await client.new_session()
         assert (await client.prompt(session, "crash 7"))["error"]["data"]["exitCode"] == 7
         told = await client.events.wait_for(lambda m: m["method"] == "_adapter/agent_exited")

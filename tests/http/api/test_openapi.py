@@ -15,14 +15,14 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from sandbox_agent.http.api import openapi
-from sandbox_agent.http.api.documents import pretty
-from sandbox_agent.http.asgi.routes import Door, Route
+from sandbox_agent.http.api.reference import pretty
+from sandbox_agent.http.asgi.routes import Door, Endpoint
 from support.rpc import connected
 from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server
 from support.surface import route_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_every_route_is_described_but_the_pages(document: dict[str, Any]) -> Non
     for entry in route_table():
         if isinstance(entry, Door):
             table |= {(method, entry.path) for method in entry.methods}
-        elif isinstance(entry, Route) and entry.path.startswith("/v1"):
+        elif isinstance(entry, Endpoint) and entry.path.startswith("/v1"):
             table.add((entry.method, entry.path))
     assert described == table
 

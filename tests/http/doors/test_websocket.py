@@ -120,7 +120,7 @@ async def test_upgrade_without_a_valid_token_is_refused_before_it_happens(guarde
         async with socket_to(guarded, query):
             pass
     assert refused.value.response.status_code == 401
-    assert b"a valid bearer token is needed" in (refused.value.response.body or b"")
+    assert b"a valid bearer token is required" in (refused.value.response.body or b"")
 
 
 async def test_token_comes_as_header_query_or_subprotocol_and_is_not_logged(guarded: Server) -> None:

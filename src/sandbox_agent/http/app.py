@@ -1,28 +1,28 @@
-"""The ASGI app: watch, gate, limits, route, and the one place where errors become answers."""
+"""The ASGI app: watch, gate, limits, route; whatever fails below goes to the one edge, `asgi.problems`."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from sandbox_agent.errors import NotFound, Overloaded, SandboxAgentError, TooMany
+from sandbox_agent.errors import MethodNotAllowed, NotFound, Overloaded, TooMany
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.api.removed import find_removed
-from sandbox_agent.http.asgi.answers import Answer, give, json_answer, problem_answer
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import Headers, Message, Receive, Scope, Send, send_problem
-from sandbox_agent.http.asgi.requests import ClientGone
-from sandbox_agent.http.asgi.routes import Door, Place, Route, RouteTable
+from sandbox_agent.http.asgi.messages import (
+    Headers,
+    Message,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    json_response,
+    send_response,
+)
+from sandbox_agent.http.asgi.problems import answer_failure, problem_response
+from sandbox_agent.http.asgi.routes import Door, Endpoint, Place, RouteTable
 from sandbox_agent.http.asgi.telemetry import StatusWatch, Telemetry
-
-_log = logging.getLogger(__name__)
-
-
-class MethodNotAllowed(SandboxAgentError):
-    status = 405
-    title = "Method not allowed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class AppLimits:
 
 class App:
     def __init__(
-        self, entries: Sequence[Route | Door], gate: Gate, telemetry: Telemetry, limits: AppLimits | None = None
+        self, entries: Sequence[Endpoint | Door], gate: Gate, telemetry: Telemetry, limits: AppLimits | None = None
     ) -> None:
         self.table = RouteTable(entries)
         self.telemetry = telemetry
@@ -55,16 +55,23 @@ class App:
         telemetry.subscribers += is_stream
         if "repeat" in scope:
             self._count_repeats(scope, place)
+        answer: Send = watch
         try:
             is_room = telemetry.in_flight <= limits.in_flight and telemetry.subscribers <= limits.subscribers
             if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope):
                 await door.app(scope, receive, watch)  # the hot path, without a detour
             else:
-                await self._answer(scope, receive, watch, place, is_stream=is_stream)
-        except SandboxAgentError as error:
-            await _tell(error, scope, watch, has_begun=bool(watch.status))
-        except ClientGone:
-            pass
+                admission = self._gate.judge(scope, place)
+                if admission.headers:
+                    answer = _adding(watch, admission.headers)
+                if admission.response is None:
+                    self._check_limits(is_stream=is_stream)
+                    await _route(scope, receive, answer, place)
+                else:
+                    telemetry.refuse(str(admission.response.status))
+                    await send_response(admission.response, scope, answer)
+        except Exception as error:  # noqa: BLE001 - the boundary of a request; a bug is logged with its traceback
+            await answer_failure(error, scope, answer, has_begun=bool(watch.status))
         finally:
             telemetry.in_flight -= 1
             telemetry.subscribers -= is_stream
@@ -78,76 +85,45 @@ class App:
             template = place.template
             scope["repeat"] = lambda repeat: remember(telemetry.counting(repeat, template, in_flight=most))
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, watch: StatusWatch, place: Place | None, *, is_stream: bool
-    ) -> None:
-        verdict = self._gate.judge(scope, place)
-        send: Send = _adding(watch, verdict.headers) if verdict.headers else watch
-        if verdict.answer is not None:
-            self.telemetry.refuse(str(verdict.answer.status))
-            await give(verdict.answer, scope, send)
-            return
-        try:
-            self._check_limits(is_stream=is_stream)
-            await self._route(scope, receive, send, place)
-        except SandboxAgentError as error:
-            await _tell(error, scope, send, has_begun=bool(watch.status))
-
-    async def _route(self, scope: Scope, receive: Receive, send: Send, place: Place | None) -> None:
-        if place is not None and place.door is not None:
-            if _serves(place.door, scope):
-                await place.door.app(scope, receive, send)
-                return
-        elif place is not None and scope["type"] == "http" and (route := place.route(scope["method"])) is not None:
-            await _serve(route, Exchange(scope, receive, send))
-            return
-        await give(_unserved(scope, place), scope, send)
-
     def _check_limits(self, *, is_stream: bool) -> None:
         """Raises Overloaded, TooMany. Whoever asks is counted already."""
         telemetry, limits = self.telemetry, self._limits
         if telemetry.in_flight > limits.in_flight:
-            raise Overloaded(f"{limits.in_flight} requests are under way already")
+            raise Overloaded(f"request limit ({limits.in_flight}) reached; try again later")
         if is_stream and telemetry.subscribers > limits.subscribers:
-            raise TooMany(f"{limits.subscribers} streams are open already")
+            raise TooMany(f"stream limit ({limits.subscribers}) reached; close a stream or raise max_subscribers")
 
 
 def _serves(door: Door, scope: Scope) -> bool:
     return door.serves_websocket if scope["type"] == "websocket" else scope["method"] in door.methods
 
 
-async def _tell(error: SandboxAgentError, scope: Scope, send: Send, *, has_begun: bool) -> None:
-    if has_begun:  # too late to say it: the answer ends early, which the peer sees by its length
-        _log.warning("answer cut short path=%s problem=%s", scope["path"], error)
+async def _route(scope: Scope, receive: Receive, send: Send, place: Place | None) -> None:
+    if place is not None and place.door is not None:
+        if _serves(place.door, scope):
+            await place.door.app(scope, receive, send)
+            return
+    elif place is not None and scope["type"] == "http" and (endpoint := place.endpoint(scope["method"])) is not None:
+        value = await endpoint.handler(Exchange(scope, receive, send))
+        if value is not None:
+            response = value if isinstance(value, Response) else json_response(value)
+            await send_response(response, scope, send)
         return
-    await give(problem_answer(error, instance=scope["path"]), scope, send)
+    await send_response(_unserved(scope, place), scope, send)
 
 
-async def _serve(route: Route, exchange: Exchange) -> None:
-    try:
-        value = await route.handler(exchange)
-    except (SandboxAgentError, ClientGone):
-        raise
-    except Exception:  # noqa: BLE001 - the boundary of a request; logged with its traceback
-        _log.exception("request failed route=%s", route.path)
-        await send_problem(
-            exchange.send, exchange.scope, SandboxAgentError("this failed inside the server; its log says why")
-        )
-        return
-    if value is not None:
-        await give(value if isinstance(value, Answer) else json_answer(value), exchange.scope, exchange.send)
-
-
-def _unserved(scope: Scope, place: Place | None) -> Answer:
+def _unserved(scope: Scope, place: Place | None) -> Response:
     """410 for what the old API had, 405 with Allow for a wrong method, 404 for the rest."""
     path = scope["path"]
     gone = find_removed(scope.get("method", "GET"), path, is_known=place is not None)
     if gone is not None:
         return gone
     if place is None or scope["type"] == "websocket":
-        return problem_answer(NotFound(f"nothing is served at {path}"), instance=path)
-    refused = problem_answer(MethodNotAllowed(f"{scope['method']} is not served here"), instance=path)
-    return Answer(405, refused.body, refused.content_type, ((b"allow", place.allow),))
+        return problem_response(NotFound(f"no such page or endpoint: {path}"), instance=path)
+    refused = problem_response(
+        MethodNotAllowed(f"{scope['method']} is not allowed at {path}; allowed: {place.allow.decode()}"), instance=path
+    )
+    return refused.adding((b"allow", place.allow))
 
 
 def _is_stream(scope: Scope, door: Door) -> bool:

@@ -1,4 +1,4 @@
-"""A file as an HTTP answer: whole or one range, with ETag, never all in memory."""
+"""A file as an HTTP response: whole or one range, with ETag, never all in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from urllib.parse import quote
 from sandbox_agent.errors import RangeNotSatisfiable
 from sandbox_agent.files import OpenFile
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import Headers, send_problem
+from sandbox_agent.http.asgi.messages import Headers, send_response
+from sandbox_agent.http.asgi.problems import problem_response
 
 _CHUNK = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
@@ -33,7 +34,7 @@ def wanted_part(range_header: str | None, size: int) -> Part | None:
     if not first:
         length = min(int(last), size)
         if length == 0:
-            raise RangeNotSatisfiable(f"a range of no bytes of the {size} there are")
+            raise RangeNotSatisfiable(f"the range is empty; the file has {size} bytes")
         return Part(size - length, length)
     start, end = int(first), min(int(last) if last else size - 1, size - 1)
     if last and int(last) < start:
@@ -62,8 +63,9 @@ async def send_file(exchange: Exchange, file: OpenFile) -> None:
     try:
         part = wanted_part(asked, file.size)
     except RangeNotSatisfiable as error:
-        extent = [(b"content-range", b"bytes */%d" % file.size)]
-        await send_problem(exchange.send, exchange.scope, error, headers=extent)
+        problem = problem_response(error, instance=exchange.scope["path"])
+        extent = (b"content-range", b"bytes */%d" % file.size)
+        await send_response(problem.adding(extent), exchange.scope, exchange.send)
         return
     if part is not None:
         span = b"bytes %d-%d/%d" % (part.start, part.start + part.length - 1, file.size)

@@ -11,7 +11,8 @@ from typing import Any
 
 import uvicorn
 
-from sandbox_agent.http.server.direct import BODY_LIMIT, Abandon, DirectProtocol, Push, Respond
+from sandbox_agent.http.asgi.messages import Abandon, Push, Respond
+from sandbox_agent.http.server.direct import BODY_LIMIT, DirectProtocol
 from support.raw_http import post_request as post
 from support.raw_http import raw_client
 from support.waiting import until
