@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.agents import Catalog, CustomAgent
+from sandbox_agent.files import FileService
 from sandbox_agent.http.asgi.problems import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import open_store
+from support.limits import HUB_OPTIONS, file_limits
 
 
 @asynccontextmanager
@@ -22,7 +24,8 @@ async def hub_here(home: Path) -> AsyncIterator[Hub]:
     store = open_store("memory", home)
     await store.open()
     catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
-    hub = Hub(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)})
+    files = FileService((), Path.cwd(), file_limits())
+    hub = Hub(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)}, options=HUB_OPTIONS, files=files)
     try:
         yield hub
     finally:

@@ -28,6 +28,7 @@ from sandbox_agent.core.effects import (
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CLAIMED
+from sandbox_agent.core.permission_policy import ASK
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.route import Client
 from sandbox_agent.errors import SandboxAgentError
@@ -66,7 +67,7 @@ class Wire:
     """Carries out effects the way the hub does, into lists."""
 
     def __init__(self, *, queue_limit: int = 16) -> None:
-        self.relay = Relay(count(1), queue_limit=queue_limit)
+        self.relay = Relay(count(1), queue_limit=queue_limit, policy=ASK)
         self.effects: list[Effect] = []
         self.sent: list[Message] = []
         self.replies: list[tuple[str, int, Message]] = []

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox_agent.archives.limits import MIB, ArchiveLimits
+from sandbox_agent.archives.limits import ArchiveLimits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimits(ArchiveLimits):
-    """Bounds of the file service; the defaults fit a sandbox with a large project in it."""
+    """Bounds of the file service."""
 
-    max_file_bytes: int | None = None
+    max_file_bytes: int | None
     """A written file; None: as much as the disk holds."""
-    max_inline_bytes: int = 16 * MIB
+    max_inline_bytes: int
     """A file that passes through memory as one value (`read_bytes`, `write_bytes`)."""
-    max_listed: int = 100_000
-    stall_seconds: float = 60.0
+    max_listed: int
+    stall_seconds: float
     """How long an upload may send nothing."""
-    max_operations: int = 256
-    max_streams: int = 128
+    max_operations: int
+    max_streams: int
     """Open reads and uploads at once, counted apart from short operations."""
-    workers: int = 4
+    workers: int

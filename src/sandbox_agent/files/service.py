@@ -46,10 +46,10 @@ class FileService:
     What waits for the disk runs on worker threads. Call `close` when no operation is under way any more.
     """
 
-    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits | None = None) -> None:
+    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits) -> None:
         self._roots = Roots([(root.absolute(), root.resolve()) for root in roots])
         self._cwd = self._start(cwd.absolute())
-        self.limits = limits or FileLimits()
+        self.limits = limits
         self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="files")
         self._is_closed = False
         self._operations = _Gate(self.limits.max_operations, "file operations")

@@ -7,10 +7,9 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -50,12 +49,12 @@ from sandbox_agent.store.base import Store
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HubOptions:
-    agent: AgentOptions = field(default_factory=AgentOptions)
-    window_bytes: int = 1 << 20
-    connections: int = 10_000
-    unattended: float | None = None
+    agent: AgentOptions
+    window_bytes: int
+    connections: int
+    unattended: float | None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
 
 
@@ -68,8 +67,8 @@ class Hub:
         catalog: AgentCatalog,
         *,
         environ: Mapping[str, str],
-        options: HubOptions | None = None,
-        files: FileService | None = None,
+        options: HubOptions,
+        files: FileService,
     ) -> None:
         self.store = store
         self.installs = Installs(catalog)
@@ -77,9 +76,8 @@ class Hub:
         self.agents: dict[AgentId, Agent] = {}
         self.connections: dict[ConnectionId, Connection] = {}
         self._environ = environ
-        self._options = options or HubOptions()
+        self._options = options
         self._ask_ids = count(1)
-        files = files or FileService((), Path.cwd())
         self._host = Host(environ, files)
         self._turns = Turns(store)
         self._attachment = Attachment(store, self.sessions, self.agent)

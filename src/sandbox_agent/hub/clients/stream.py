@@ -14,6 +14,8 @@ from sandbox_agent.store.base import Store
 
 GAP = "_sandboxagent/stream/gap"
 _FETCH = 4096
+_RUNS = 2_000_000
+"""Pointers to events that have left memory; each costs 24 bytes."""
 _FEW = 16
 """So many events are pushed; a burst of more is better gathered."""
 
@@ -32,7 +34,7 @@ class Stream:
     def __init__(self, store: Store, own: StreamKey, *, memory_limit: int) -> None:
         self._store = store
         self.own = own
-        self._window = Window(memory_limit=memory_limit)
+        self._window = Window(memory_limit=memory_limit, run_limit=_RUNS)
         self._reader: Reader | None = None
         self._readers: list[Reader] = []
         self._handed_on = asyncio.Event()
