@@ -32,7 +32,7 @@ from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
-from sandbox_agent.store import open_store
+from sandbox_agent.store import Retention, make_store
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -86,6 +86,11 @@ def file_limits(settings: Settings) -> FileLimits:
     )
 
 
+def retention(settings: Settings) -> Retention:
+    days = settings.retention_days
+    return Retention(age=None if days is None else days * 86_400, bytes=settings.retention_bytes)
+
+
 def app_limits(settings: Settings) -> AppLimits:
     return AppLimits(in_flight=settings.max_requests, subscribers=settings.max_subscribers)
 
@@ -93,11 +98,11 @@ def app_limits(settings: Settings) -> AppLimits:
 async def _serve(
     settings: Settings, listener: socket.socket, redactor: Redactor, announce: Callable[[str], None]
 ) -> None:
-    store = open_store(
+    store = make_store(
         settings.store,
         settings.data_path,
-        retention_age=None if settings.retention_days is None else settings.retention_days * 86_400,
-        retention_bytes=settings.retention_bytes,
+        retention=retention(settings),
+        memory_bytes=settings.store_memory_bytes,
     )
     await store.open()
     files = FileService([Path(root) for root in settings.fs_root], Path.cwd(), file_limits(settings))

@@ -59,6 +59,13 @@ class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
         return SessionKey(self.agent, self.session_id)
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long history is kept, in seconds and in bytes; the oldest goes first. None: for ever, without bound."""
+
+    age: float | None
+    bytes: int | None
+
+
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     agent: AgentId | None = None
     cwd: str | None = None
