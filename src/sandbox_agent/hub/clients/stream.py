@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import StreamKey
@@ -147,7 +148,9 @@ class Stream:
         missing = entries[0].sequence - wanted.sequence if entries else wanted.count
         if missing:
             return self._gap(wanted.first, wanted.first + min(missing, wanted.count) - 1)
-        return Batch(wanted.first, [entry.envelope for entry in entries])
+        # An event's id follows from its sequence: what stands behind a hole is for the next batch.
+        unbroken = takewhile(lambda pair: pair[0] == pair[1].sequence, enumerate(entries, wanted.sequence))
+        return Batch(wanted.first, [entry.envelope for _, entry in unbroken])
 
     def _gap(self, first: int, last: int) -> Batch:
         sessions = [key.split(":", 2)[2] for key in self._window.streams if key.startswith("session:")]
