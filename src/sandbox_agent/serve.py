@@ -64,6 +64,7 @@ def hub_options(settings: Settings) -> HubOptions:
         agent=agent,
         window_bytes=settings.connection_memory_bytes,
         connections=settings.max_connections,
+        refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
         unattended=None if patience is None else patience / 1000,
     )
 

@@ -56,6 +56,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retention_bytes: int | None = None
     store_memory_bytes: int = 32 * _MIB
     """History that may wait in memory while the disk refuses it."""
+    refuse_turns_when_degraded: bool = True
+    """A prompt with a `turnId` runs once: while history is not being written, nobody can promise that."""
     max_line_bytes: int = 64 * _MIB
     max_body_bytes: int = 64 * _MIB
     max_queued_prompts: int = 16

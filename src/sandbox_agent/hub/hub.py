@@ -54,6 +54,8 @@ class HubOptions:
     agent: AgentOptions
     window_bytes: int
     connections: int
+    refuses_turns_when_degraded: bool
+    """Prompts with a turnId, while the store could forget them if we died."""
     unattended: float | None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
 
@@ -79,7 +81,7 @@ class Hub:
         self._options = options
         self._ask_ids = count(1)
         self._host = Host(environ, files)
-        self._turns = Turns(store)
+        self._turns = Turns(store, needs_memory=options.refuses_turns_when_degraded)
         self._attachment = Attachment(store, self.sessions, self.agent)
         self._items = Items(store)
         self._item_listeners: set[ConnectionId] = set()

@@ -145,6 +145,10 @@ class Store(Protocol):
     async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
         """Whether the turn is known, and its answer if it has one."""
 
+    @property
+    def is_degraded(self) -> bool:
+        """What was appended or put since may be forgotten if this process dies now."""
+
     def backlog(self) -> int:
         """Bytes appended and not yet committed: the hub slows agents down when it grows too large."""
 

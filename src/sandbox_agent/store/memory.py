@@ -137,6 +137,10 @@ class MemoryStore:
         turns = self._turns.get(key, {})
         return turn_id in turns, turns.get(turn_id)
 
+    @property
+    def is_degraded(self) -> bool:
+        return False
+
     def backlog(self) -> int:
         return 0
 

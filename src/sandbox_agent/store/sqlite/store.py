@@ -194,6 +194,10 @@ class SqliteStore:
             return turn is not None, turn.answer if turn else None
         return await self._database.query(tables.select_turn, key, turn_id)
 
+    @property
+    def is_degraded(self) -> bool:
+        return self._database.troubles.is_degraded
+
     def backlog(self) -> int:
         return self._database.pending.bytes
 
