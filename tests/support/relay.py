@@ -70,7 +70,7 @@ class Wire:
     """Carries out effects the way the hub does, into lists."""
 
     def __init__(self, *, queue_limit: int = 16) -> None:
-        self.relay = Relay(count(1), queue_limit=queue_limit)
+        self.relay = Relay(count(1), queue_limit=queue_limit, policy=ASK)
         self.effects: list[Effect] = []
         self.sent: list[Message] = []
         self.replies: list[tuple[str, int, Message]] = []

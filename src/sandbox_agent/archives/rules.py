@@ -15,19 +15,19 @@ MAX_NAME_BYTES = 255
 Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveLimits:
-    """Bounds of unpacking; the defaults fit a large project."""
+    """Bounds of unpacking."""
 
-    max_archive_bytes: int = 16 * GIB
+    max_archive_bytes: int
     """An archive as it arrives, and again after decompression."""
-    max_archive_entries: int = 100_000
+    max_archive_entries: int
     """Every header counts, and every directory that a name implies."""
-    max_member_bytes: int = 8 * GIB
-    max_archive_depth: int = 64
-    max_gzip_ratio: int = 200
+    max_member_bytes: int
+    max_archive_depth: int
+    max_gzip_ratio: int
     """Applies once `gzip_ratio_after` bytes came out, so that short runs of zeros pass."""
-    gzip_ratio_after: int = 16 * MIB
+    gzip_ratio_after: int
     refuse_backslash: bool = False
     """Whether a name with a backslash, a path on other systems, is refused."""
 

@@ -35,7 +35,13 @@ def unpack(archive: Path, name: str, target: Path, command: str, *, max_bytes: i
     Raises InstallError at the first entry that is not harmless; the caller throws `target` away.
     """
     limits = ArchiveLimits(
-        max_archive_bytes=max_bytes, max_archive_entries=MAX_ENTRIES, max_member_bytes=max_bytes, refuse_backslash=True
+        max_archive_bytes=max_bytes,
+        max_archive_entries=MAX_ENTRIES,
+        max_member_bytes=max_bytes,
+        max_archive_depth=64,
+        max_gzip_ratio=200,
+        gzip_ratio_after=16 * MIB,
+        refuse_backslash=True,
     )
     target.mkdir()
     fd = os.open(target, os.O_RDONLY | os.O_DIRECTORY)

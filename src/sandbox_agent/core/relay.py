@@ -33,7 +33,7 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CANCEL_REQUEST, SESSION_CANCEL
-from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
+from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.session import Call, Change, Client, Phase, Session
 from sandbox_agent.errors import MalformedMessage, RequestCancelled, SandboxAgentError, SessionBusy, SessionEnded
 
@@ -57,7 +57,7 @@ class _Cancelled(msgspec.Struct):
 class Relay:
     """Everything that is under way between one agent process and its clients."""
 
-    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int = 16, policy: PermissionPolicy = ASK) -> None:
+    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int, policy: PermissionPolicy) -> None:
         self._sessions: dict[SessionId, Session] = {}
         self.asks = Asks(ask_ids, self._sessions)
         self._calls: dict[int, Call] = {}

@@ -40,12 +40,12 @@ class Parts:
     files: FileService
     credentials: Credentials
     hosts: HostNames
+    limits: AppLimits
+    request_timeout: float
+    body_limit: int
     cors: Cors = field(default_factory=Cors)
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
     telemetry: Telemetry = field(default_factory=Telemetry)
-    limits: AppLimits = field(default_factory=AppLimits)
-    request_timeout: float = 120.0
-    body_limit: int = 64 << 20
     default_agent: str | None = None
 
 

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -44,14 +43,16 @@ from sandbox_agent.store.base import Store
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HubOptions:
-    agent: AgentOptions = field(default_factory=AgentOptions)
-    window_bytes: int = 1 << 20
-    connections: int = 10_000
-    unattended: float | None = None
+    agent: AgentOptions
+    window_bytes: int
+    connections: int
+    refuses_turns_when_degraded: bool
+    """Prompts with a turnId, while the store could forget them if we died."""
+    unattended: float | None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
-    feed_bytes: int = 4 << 20
+    feed_bytes: int
     """How much of the feed is kept for those who come back."""
 
 
@@ -64,11 +65,9 @@ class Hub:
         catalog: AgentCatalog,
         *,
         environ: Mapping[str, str],
-        options: HubOptions | None = None,
-        files: FileService | None = None,
+        options: HubOptions,
+        files: FileService,
     ) -> None:
-        options = options or HubOptions()
-        files = files or FileService((), Path.cwd())
         self.store = store
         self.tasks = Tasks()
         self.closing = asyncio.Event()
@@ -76,7 +75,7 @@ class Hub:
         self.clients = Clients(store, limit=options.connections, window_bytes=options.window_bytes)
         self.installs = Installs(catalog)
         self.agents = Agents(self.installs, self._make_agent)
-        turn_ids, items = TurnIds(store), Items(store)
+        turn_ids, items = TurnIds(store, needs_memory=options.refuses_turns_when_degraded), Items(store)
         inventory = Inventory(store, self.feed)
         self.sessions = Sessions(store, inventory, self.agents, self.clients, turn_ids)
         self._environ = environ

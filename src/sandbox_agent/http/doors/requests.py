@@ -16,6 +16,7 @@ from sandbox_agent.core.methods import UNLIMITED
 from sandbox_agent.errors import InvalidParams, MalformedMessage, SandboxAgentError, UnknownAgent
 from sandbox_agent.http.asgi.messages import Abandon, Receive, Respond, Response, Scope
 from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 

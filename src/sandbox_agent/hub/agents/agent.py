@@ -17,9 +17,8 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lifecycle import Change, Lifecycle, State
-from sandbox_agent.core.lines import DEFAULT_LINE_CAP
 from sandbox_agent.core.methods import SESSION_CANCEL
-from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
+from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client, Phase, Session
 from sandbox_agent.errors import (
@@ -67,14 +66,14 @@ class Initialized(msgspec.Struct):
         return isinstance(offered, dict) and offered.get(method) not in (None, False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    start_timeout: float = 60.0
-    stop_grace: float = 1.0
-    queued_prompts: int = 16
-    policy: PermissionPolicy = ASK
+    start_timeout: float
+    stop_grace: float
+    queued_prompts: int
+    policy: PermissionPolicy
     """Who answers permissions in sessions that do not say."""
-    line_bytes: int = DEFAULT_LINE_CAP
+    line_bytes: int
 
 
 class Agent:

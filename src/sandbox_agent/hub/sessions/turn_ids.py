@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from dataclasses import dataclass, field
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import ConnectionId, SessionKey
-from sandbox_agent.errors import AgentExited
+from sandbox_agent.errors import AgentExited, StoreDegraded
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.store.base import Store
 
@@ -25,9 +25,13 @@ class _Turn:
 
 
 class TurnIds:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, needs_memory: bool) -> None:
+        """`needs_memory`: refuse turns while the store could forget them if we died."""
         self._store = store
-        self._turns: OrderedDict[tuple[SessionKey, str], _Turn] = OrderedDict()
+        self._needs_memory = needs_memory
+        self._turns: dict[tuple[SessionKey, str], _Turn] = {}
+        self._answered: deque[tuple[SessionKey, str]] = deque()
+        """In the order of their answers: these may be forgotten, the store has them. Running ones never are."""
         self._by_ticket: dict[tuple[ConnectionId, int], _Turn] = {}
         self._fresh: set[SessionKey] = set()
         self._has_forgotten = False
@@ -37,7 +41,9 @@ class TurnIds:
         self._fresh.add(key)
 
     async def begin(self, key: SessionKey, turn_id: str, request: Request) -> bool:
-        """Whether the prompt is to be run. If not, it has been answered or will be with the turn that runs."""
+        """Whether the prompt is to be run. If not, it has been answered or will be with the turn that runs.
+
+        Raises StoreDegraded."""
         is_known, stored = False, None
         if (key, turn_id) not in self._turns and (key not in self._fresh or self._has_forgotten):
             is_known, stored = await self._store.get_turn(key, turn_id)
@@ -55,9 +61,9 @@ class TurnIds:
                 lost = "this turn was running when the server stopped; send it again under another turnId"
                 request.fail(AgentExited(lost, turnId=turn_id), key.session)
             return False
+        self._remember_start(key, turn_id)
         turn = self._turns[key, turn_id] = _Turn(key, turn_id)
         self._by_ticket[request.connection.id, request.ticket] = turn
-        self._store.put_turn(key, turn_id, None)
         return True
 
     def answered(self, connection: ConnectionId, ticket: int, line: bytes, *, has_run: bool) -> None:
@@ -74,6 +80,17 @@ class TurnIds:
             return
         turn.answer = line
         self._store.put_turn(turn.key, turn.turn_id, line)
-        while len(self._turns) > _REMEMBERED:
-            self._turns.popitem(last=False)
+        self._answered.append((turn.key, turn.turn_id))
+        while len(self._answered) > _REMEMBERED:
+            del self._turns[self._answered.popleft()]
             self._has_forgotten = True
+
+    def _remember_start(self, key: SessionKey, turn_id: str) -> None:
+        self._store.put_turn(key, turn_id, None)
+        if self._needs_memory and self._store.is_degraded:  # asked afterwards: this write may be the first to fail
+            self._store.put_turn(key, turn_id, _NEVER_RAN)
+            raise StoreDegraded(
+                "history is not being written, so that a prompt with a turnId could run twice after a crash: "
+                "free disk space, send it without a turnId, or set refuse_turns_when_degraded = false",
+                turnId=turn_id,
+            )

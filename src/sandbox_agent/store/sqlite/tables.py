@@ -1,6 +1,7 @@
-"""The writing half of the SQL: taking operations in, and clearing out what is no longer wanted.
+"""The SQL over the tables of `schema`: taking operations in, answering questions, clearing out.
 
-Everything here runs inside a transaction that the caller opens.
+Plain functions over a connection, for whichever thread owns it. Those that write run inside a transaction that the
+caller opens.
 """
 
 from __future__ import annotations
@@ -8,16 +9,21 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.store.base import SessionRecord
-from sandbox_agent.store.sqlite.batches import encode_loss, pack_rows
+from sandbox_agent.store.base import SessionFilter, SessionRecord
+from sandbox_agent.store.entries import Page
+from sandbox_agent.store.paging import Position
+from sandbox_agent.store.sqlite.batches import encode_loss, pack_rows, unpack_row
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
 
+_SESSIONS = "SELECT record, coalesce(last, 0) FROM sessions LEFT JOIN streams ON streams.name = sessions.stream"
+decode_record = msgspec.json.Decoder(SessionRecord).decode
+encode_record = msgspec.json.Encoder().encode
 _log = logging.getLogger("sandbox_agent.store")
-_decode_record = msgspec.json.Decoder(SessionRecord).decode
 
 
 class StaleEpochError(Exception):
@@ -103,6 +109,69 @@ def remove_oldest(connection: sqlite3.Connection, max_rows: int) -> int:
     return _remove_batches(connection, [id_ for (id_,) in oldest])
 
 
+def select_last(connection: sqlite3.Connection, stream: StreamKey) -> int:
+    found = connection.execute("SELECT last FROM streams WHERE name = ?", (stream,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def fill_page(connection: sqlite3.Connection, stream: StreamKey, page: Page) -> None:
+    """Add what the database has of a stream to a page."""
+    rows = connection.execute(
+        "SELECT last, body FROM batches WHERE stream = (SELECT id FROM streams WHERE name = ?) AND last > ?"
+        " ORDER BY last",
+        (stream, page.after),
+    )
+    with closing(rows):
+        for last, body in rows:
+            for first, (time, source, lines) in unpack_row(last, body):
+                page.add(first, time, source, lines)
+                if page.is_full:
+                    return
+
+
+def select_updated(connection: sqlite3.Connection, key: SessionKey) -> float | None:
+    found = connection.execute("SELECT updated FROM sessions WHERE agent = ? AND session = ?", key).fetchone()
+    return float(found[0]) if found else None
+
+
+def select_session(connection: sqlite3.Connection, key: SessionKey) -> SessionRecord | None:
+    return next(iter(_select(connection, "WHERE agent = ? AND session = ?", key)), None)
+
+
+def select_named(connection: sqlite3.Connection, name: str) -> list[SessionRecord]:
+    return _select(connection, "WHERE session = ? OR alias = ?", (name, name))
+
+
+def select_sessions(
+    connection: sqlite3.Connection, matching: SessionFilter, after: Position | None, limit: int
+) -> list[SessionRecord]:
+    """Sessions beyond a position, newest first."""
+    conditions: list[str] = []
+    values: list[object] = []
+    if matching.agent is not None:
+        conditions.append("agent = ?")
+        values.append(matching.agent)
+    if matching.cwd is not None:
+        conditions.append("cwd = ?")
+        values.append(matching.cwd)
+    if matching.is_ended is not None:
+        conditions.append("is_ended = ?")
+        values.append(matching.is_ended)
+    if after is not None:
+        conditions.append("(updated, agent, session) < (?, ?, ?)")
+        values += after
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    order = "ORDER BY updated DESC, agent DESC, session DESC LIMIT ?"
+    return _select(connection, where + order, (*values, limit))
+
+
+def select_turn(connection: sqlite3.Connection, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
+    found = connection.execute(
+        "SELECT answer FROM turns WHERE agent = ? AND session = ? AND turn = ?", (*key, turn_id)
+    ).fetchone()
+    return (True, found[0]) if found else (False, None)
+
+
 def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
     connection.executemany("DELETE FROM batches WHERE id = ?", [(id_,) for id_ in ids])
     return len(ids)
@@ -138,7 +207,7 @@ def _close_holes(appends: list[Append], last: int) -> list[Append]:
 
 
 def _put_session(connection: sqlite3.Connection, operation: PutSession) -> None:
-    record = _decode_record(operation.record)
+    record = decode_record(operation.record)
     connection.execute(
         "INSERT OR REPLACE INTO sessions (agent, session, stream, alias, cwd, updated, is_ended, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -160,3 +229,12 @@ def _delete_session(connection: sqlite3.Connection, key: SessionKey) -> None:
     connection.execute("DELETE FROM sessions WHERE agent = ? AND session = ?", key)
     connection.execute("DELETE FROM turns WHERE agent = ? AND session = ?", key)
     drop_stream(connection, key.stream)
+
+
+def _select(connection: sqlite3.Connection, clause: str, values: tuple[object, ...]) -> list[SessionRecord]:
+    records = []
+    for encoded, last in connection.execute(f"{_SESSIONS} {clause}", values):
+        record = decode_record(encoded)
+        record.event_count = last
+        records.append(record)
+    return records

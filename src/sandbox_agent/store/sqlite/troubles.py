@@ -1,4 +1,4 @@
-"""Whether the store can keep what it is given, in words; said in the log once per change."""
+"""What keeps the store from keeping what it is given, in words; said in the log once per change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Part = Literal["journal", "database"]
 _log = logging.getLogger("sandbox_agent.store")
 
 
-class Condition:
+class Troubles:
     def __init__(self, path: str) -> None:
         self.lost = 0
         self._path = path
