@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from sandbox_agent.cli.exits import MEANINGS
+from sandbox_agent.cli.main import cli
 from sandbox_agent.cli.reference import render
 from support.command import Shell, serving
 
@@ -72,3 +75,34 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    yield context.command_path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from _commands(child, click.Context(child, info_name=name, parent=context))
+
+
+def test_every_command_and_every_option_says_what_it_is_for() -> None:
+    silent = []
+    for path, command in _commands(cli, click.Context(cli, info_name="sandbox-agent")):
+        silent += [path] * (not command.help)
+        silent += [f"{path} {p.opts[0]}" for p in command.params if isinstance(p, click.Option) and not p.help]
+    assert silent == []
+
+
+OUR_WORDS = re.compile(r"\b(doors?|papers|envelopes?|mend|beyond loopback|go(es)? on|at most so many)\b", re.IGNORECASE)
+"""Words and turns of phrase that only the people who wrote this project use."""
+
+
+def test_help_uses_words_that_users_know() -> None:
+    texts = [
+        text
+        for _, command in _commands(cli, click.Context(cli, info_name="sandbox-agent"))
+        for text in (command.help, *(p.help for p in command.params if isinstance(p, click.Option)))
+        if text is not None
+    ]
+    assert [text for text in texts if OUR_WORDS.search(text)] == []

@@ -50,7 +50,7 @@ def test_approve_decides_without_asking(shell: Shell, approve: str, status: str)
 
 def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said(shell: Shell) -> None:
     shown = shell.text("run", "--agent", "mock", "tool ls")
-    assert "rejected (nobody to ask here; see --approve)" in shown
+    assert "rejected (no terminal to ask at; see --approve)" in shown
 
 
 def test_the_prompt_may_come_from_stdin(shell: Shell) -> None:
