@@ -106,3 +106,10 @@ def test_help_uses_words_that_users_know() -> None:
         if text is not None
     ]
     assert [text for text in texts if OUR_WORDS.search(text)] == []
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), ROOT / "README.md"], ids=lambda page: page.name)
+def test_pages_use_words_that_users_know(page: Path) -> None:
+    if page.name == "architecture.md":  # for those who work on the code
+        return
+    assert re.findall(r"\b(doors?|papers|mend|beyond loopback)\b", page.read_text(), re.IGNORECASE) == []

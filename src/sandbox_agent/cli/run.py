@@ -55,7 +55,7 @@ def run(
     If no server is running, one is started for this command. Press Ctrl-C once to cancel the turn, twice to quit.
     The exit code tells how the turn ended."""
     if agent is None and resume is None:
-        raise click.UsageError("missing option --agent; `sandbox-agent agents list` shows the available agents")
+        raise click.UsageError("--agent is missing; `sandbox-agent agents list` shows the available agents")
     text = sys.stdin.read() if prompt == "-" else prompt
     kept = {name: value for name, value in choices.items() if value is not None}
     wanted = Wanted(text, agent, str(cwd.resolve()), resume, approve, kept)
