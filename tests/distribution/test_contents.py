@@ -39,7 +39,7 @@ def test_the_distribution_has_a_name_of_its_own_while_command_and_import_stay(wh
 
 
 def test_the_wheel_has_what_is_not_python_too(wheel: Path) -> None:
-    wanted = {"py.typed", "agents/agents.toml", "http/ui_assets/index.html"}
+    wanted = {"py.typed", "agents/agents.toml", "http/ui_assets/index.html", "http/ui_assets/third-party-licenses.txt"}
     assert {f"sandbox_agent/{name}" for name in wanted} <= _names(wheel)
     assert any(name.endswith("/licenses/LICENSE") for name in _names(wheel))
 
