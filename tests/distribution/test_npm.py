@@ -7,17 +7,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from sandbox_agent.version import __version__
+from support.command import COMMAND, serving
 from support.dist import ROOT
 
 SDK = ROOT / "sdks" / "typescript"
-COMMAND = Path(sys.executable).with_name("sandbox-agent")
 needs_npm = pytest.mark.skipif(
     shutil.which("npm") is None or not (SDK / "node_modules" / ".installed").exists(), reason="see `make packages`"
 )
@@ -83,16 +82,16 @@ def test_npm_pack_ships_the_build_the_types_the_readme_and_the_licence(tarball: 
 
 @needs_npm
 @needs_registry
-def test_the_readme_is_a_strict_program_that_runs_in_node(project: Path) -> None:
-    (sample,) = re.findall(r"```ts\n(.*?)```", (SDK / "README.md").read_text(), re.DOTALL)
-    (project / "main.ts").write_text(sample)
-    options = {**STRICT, **FOR_NODE}
-    (project / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": ["main.ts"]}))
-    _run("npx", "tsc", "-p", ".", cwd=project)
-    _run("npx", "tsc", "--outDir", "out", "--noEmit", "false", "-p", ".", cwd=project)
-    said = _run("node", "out/main.js", cwd=project)
-    assert "hello" in said
-    assert "end_turn" in said
+@pytest.mark.parametrize("page", [SDK / "README.md", ROOT / "docs" / "typescript-sdk.md"], ids=lambda page: page.stem)
+def test_the_sample_is_a_strict_program_that_runs_in_node(project: Path, page: Path, tmp_path: Path) -> None:
+    (sample,) = re.findall(r"```ts\n(.*?)```", page.read_text(), re.DOTALL)
+    with serving(tmp_path) as served:
+        url = served.env["SANDBOX_AGENT_ENDPOINT"]
+        (project / "main.ts").write_text(sample.replace("http://127.0.0.1:2468", url))
+        options = {**STRICT, **FOR_NODE}
+        (project / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": ["main.ts"]}))
+        _run("npx", "tsc", "--outDir", "out", "--noEmit", "false", "-p", ".", cwd=project)
+        assert "end_turn" in _run("node", "out/main.js", cwd=project)
 
 
 @needs_npm
