@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.errors import InstallError, SandboxAgentError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def agents() -> None:
     """List, show and install agents: on this machine, or on the server given with --endpoint."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sandbox_agent.cli.api_rpc import rpc
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 
 Options = Mapping[str, str]
@@ -127,12 +128,12 @@ CALLS = (
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def api() -> None:
     """Call the HTTP API from a script. Responses are printed unchanged."""
 
 
-@api.group()
+@api.group(cls=SuggestingGroup)
 def v1() -> None:
     """Version 1 of the API."""
 
@@ -212,7 +213,7 @@ def _build() -> None:
             continue
         name = call.words[0]
         if name not in groups:
-            groups[name] = click.Group(name, help=f"Call the endpoints under /v1/{name}.")
+            groups[name] = SuggestingGroup(name, help=f"Call the endpoints under /v1/{name}.")
             v1.add_command(groups[name])
         groups[name].add_command(_operation(call))
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from sandbox_agent.cli.jsonl import print_json
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.core.frames import META
 from sandbox_agent.errors import InvalidParams
@@ -18,7 +19,7 @@ _CONNECTION = "X-ACP-Connection-Id"
 _ON = click.option("--connection", required=True, help="Connection id, as printed by `post` for initialize.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def rpc() -> None:
     """Send JSON-RPC messages and stream events."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sandbox_agent.agents.credentials import AGENTS_WITH_CREDENTIALS, Credential, find_credentials, variable_for
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, target_options
 
 _AGENT = click.option("--agent", type=click.Choice(AGENTS_WITH_CREDENTIALS), help="Filter by agent.")
@@ -16,7 +17,7 @@ _PROVIDER = click.option("--provider", help="Filter by provider, such as anthrop
 _REVEAL = click.option("--reveal", is_flag=True, help="Show secrets in full.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def credentials() -> None:
     """Find API keys and logins on this machine: in the environment and in the agents' own files."""
 

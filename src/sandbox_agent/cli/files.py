@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.client.files import Files
 
@@ -16,7 +17,7 @@ T = TypeVar("T")
 _SESSION = click.option("--session", help="Resolve relative paths from this session's working directory.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def files() -> None:
     """Read and write files on the server's machine.
 

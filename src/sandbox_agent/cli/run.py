@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sandbox_agent.cli.choices import refuse_what_was_not_applied
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.errors import SandboxAgentError
 
@@ -118,7 +119,9 @@ async def _run_json(target: Target, wanted: Wanted) -> int:
 
 async def _session(sandbox: SandboxAgent, wanted: Wanted) -> Session:
     if wanted.resume is None:
-        return await sandbox.create_session(agent=wanted.agent or "", cwd=wanted.cwd, **wanted.choices)
+        session = await sandbox.create_session(agent=wanted.agent or "", cwd=wanted.cwd, **wanted.choices)
+        await refuse_what_was_not_applied(session, wanted.choices)
+        return session
     session = await sandbox.resume_session(wanted.resume, agent=wanted.agent)
     if "model" in wanted.choices:
         await session.set_model(wanted.choices["model"])

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 
 _AGENT = click.option("--agent", help="Agent that owns the session, if the id is ambiguous.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def sessions() -> None:
     """List, watch, export and end sessions. SESSION is an id or an alias."""
 
