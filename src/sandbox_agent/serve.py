@@ -72,6 +72,7 @@ def hub_options(settings: Settings) -> HubOptions:
 
 def file_limits(settings: Settings) -> FileLimits:
     return FileLimits(
+        refuse_backslash=False,
         max_archive_bytes=settings.max_archive_bytes,
         max_archive_entries=settings.max_archive_entries,
         max_member_bytes=settings.max_member_bytes,

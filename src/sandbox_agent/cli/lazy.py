@@ -22,7 +22,8 @@ class SuggestingGroup(click.Group):
         except click.UsageError as error:
             near = get_close_matches(args[0], self.list_commands(ctx))
             if near:
-                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+                hint = f"{error.message} Did you mean {' or '.join(map(repr, near))}?"
+                raise click.UsageError(hint, ctx) from None
             raise
 
 
