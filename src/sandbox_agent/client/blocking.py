@@ -12,8 +12,7 @@ from typing import Any, Self, TypeVar
 from sandbox_agent.client.agents import AgentInfo
 from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
 from sandbox_agent.client.files import FileEntry, Files
-from sandbox_agent.client.inventory import SessionInfo
-from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent
+from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent, SessionInfo
 from sandbox_agent.client.session import HistoryEvent, Session
 from sandbox_agent.client.turn import Turn
 from sandbox_agent.client.updates import Update, text_of
