@@ -99,13 +99,11 @@ class Answering:
         """Raises RequestError for what we do not do."""
         inbox = self._inboxes.get(str(params.get("sessionId")))
         try:
-            answer = await self._decide(method, params, inbox)
+            while (answer := await self._decide(method, params, inbox)) is None:
+                await _left_to_others(inbox)
         except ValidationError as error:
             raise RequestError.invalid_params({"details": str(error)}) from None
-        if answer is not None:
-            return answer
-        await asyncio.get_running_loop().create_future()  # left to others: over when the server takes it back
-        raise AssertionError
+        return answer
 
     async def _decide(self, method: str, params: dict[str, Any], inbox: Inbox | None) -> Answer:
         is_ours = inbox is not None and inbox.is_our_turn
@@ -120,6 +118,15 @@ class Answering:
         if method == ELICITATION:
             return _DECLINED if is_ours or inbox is None else None
         raise RequestError.method_not_found(method)
+
+
+async def _left_to_others(inbox: Inbox | None) -> None:
+    """Return when another handler may answer. It is cancelled when the server takes the question back."""
+    if inbox is None:
+        await asyncio.get_running_loop().create_future()
+    else:
+        inbox.handler_set.clear()
+        await inbox.handler_set.wait()
 
 
 async def _settled(

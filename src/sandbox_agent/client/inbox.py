@@ -116,6 +116,8 @@ class Inbox:
         self.cwd = cwd
         self.on_permission: PermissionHandler | None = None
         self.on_question: QuestionHandler | None = None
+        self.handler_set = asyncio.Event()
+        """Set when there is another handler, which is asked what is open still."""
         self.ended: dict[str, Any] | None = None
         self.replay: list[Envelope] | None = None
         """While it is a list, updates are a load's replay and gather here."""

@@ -72,11 +72,13 @@ class Session:
         return self._inbox.ended is not None
 
     def on_permission(self, handler: PermissionHandler | None) -> None:
-        """Let this session's permission requests be answered by `handler`."""
+        """Let this session's permission requests be answered by `handler`, those that are open too."""
         self._inbox.on_permission = handler
+        self._inbox.handler_set.set()
 
     def on_question(self, handler: QuestionHandler | None) -> None:
         self._inbox.on_question = handler
+        self._inbox.handler_set.set()
 
     def prompt(self, content: str | list[Any]) -> Turn:
         """A turn, ready to be iterated over. Prompts of one session run one after the other."""
