@@ -71,7 +71,10 @@ async def test_a_watcher_without_a_handler_leaves_the_answer_to_the_one_whose_tu
 
 
 async def test_a_handler_that_is_set_after_resuming_is_asked_what_is_open(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
     async def wait(request: PermissionRequest) -> Any:
+        asked.set()
         await asyncio.sleep(60)
 
     async with (
@@ -82,10 +85,9 @@ async def test_a_handler_that_is_set_after_resuming_is_asked_what_is_open(tmp_pa
     ):
         session = await driver.create_session(agent="mock", cwd="/tmp")
         turn = asyncio.create_task(_last_status(session))
+        await asked.wait()
         same = await other.resume_session(session.id, agent="mock")
-        async for _ in same.updates():  # the question follows the first update, and nobody here answers it
-            break
-        await same.set_mode("code")
+        await same.describe()  # by now the question has been asked there too, and left to others
         same.on_permission(lambda request: request.allow())
         assert await turn == "completed"
 
