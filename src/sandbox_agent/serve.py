@@ -62,9 +62,13 @@ async def _serve(
     )
     await store.open()
     files = FileService(
-        [Path(root) for root in settings.fs_root], Path.cwd(), FileLimits(max_file_bytes=settings.max_file_bytes)
+        [Path(root) for root in settings.fs_root],
+        Path.cwd(),
+        FileLimits(max_file_bytes=settings.max_file_bytes),
+        data_dir=settings.data_path,
     )
     try:
+        await files.mend()
         catalog = Catalog(
             settings.agents,
             data_dir=settings.data_path,

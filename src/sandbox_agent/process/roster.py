@@ -49,7 +49,7 @@ class Roster:
 
     def open(self, data_dir: Path) -> None:
         """Note children under `data_dir` from now on. A disk that cannot take it costs the note, never the child."""
-        folder = data_dir / _FOLDER / _run_name(os.getpid())
+        folder = data_dir / _FOLDER / table.own_name()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -115,7 +115,7 @@ def end_leftovers(data_dir: Path) -> None:
     except OSError:
         return
     for run in runs:
-        if _is_alive(run.name):
+        if table.is_alive(run.name):
             continue
         ended = _kill(lambda run=run: _left_by(run))  # type: ignore[misc]
         if ended:
@@ -158,17 +158,6 @@ def _kill(find: Callable[[], set[int]]) -> set[int]:
         killed |= victims
         time.sleep(_PAUSE)
     return killed
-
-
-def _run_name(pid: int) -> str:
-    process = table.look(pid)
-    return f"{pid}-{process.started if process else 0}-{table.boot()}"
-
-
-def _is_alive(run: str) -> bool:
-    pid = run.partition("-")[0]
-    process = table.look(int(pid)) if pid.isdigit() else None
-    return process is not None and not process.is_dead and process.pid != os.getpid() and run == _run_name(process.pid)
 
 
 def _adopt_strays() -> None:

@@ -75,6 +75,19 @@ def ancestors(pid: int) -> set[int]:
     return found
 
 
+def own_name() -> str:
+    """Names this process among all that ever ran on this machine."""
+    process = look(os.getpid())
+    return f"{os.getpid()}-{process.started if process else 0}-{boot()}"
+
+
+def is_alive(name: str) -> bool:
+    """Whether a process that named itself so is alive."""
+    pid = name.partition("-")[0]
+    process = look(int(pid)) if pid.isdigit() else None
+    return process is not None and not process.is_dead and name == f"{pid}-{process.started}-{boot()}"
+
+
 @cache
 def boot() -> str:
     """Names the time since the machine was started: pids and start times begin anew with each."""
