@@ -30,6 +30,7 @@ from sandbox_agent.hub.agents.agent import AgentOptions
 from sandbox_agent.hub.housekeeping import close_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
+from sandbox_agent.process import ROSTER, no_orphans
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import Retention, make_store
@@ -46,7 +47,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     _allow_sockets(settings.max_sockets)
     listener = _listen(settings.host, settings.port)
     _favour_the_loop()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with no_orphans(settings.data_path), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, listener, redactor, announce))
 
 
@@ -108,8 +109,14 @@ async def _serve(
         memory_bytes=settings.store_memory_bytes,
     )
     await store.open()
-    files = FileService([Path(root) for root in settings.fs_root], Path.cwd(), file_limits(settings))
+    files = FileService(
+        [Path(root) for root in settings.fs_root],
+        Path.cwd(),
+        file_limits(settings),
+        data_dir=settings.data_path,
+    )
     try:
+        await files.mend()
         catalog = Catalog(
             settings.agents,
             data_dir=settings.data_path,
@@ -123,11 +130,12 @@ async def _serve(
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
         hub.tasks.start(watch_store(hub))
         hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
-        sweeper = asyncio.create_task(close_stalled(server.server_state))
+        chores = [asyncio.create_task(close_stalled(server.server_state)), asyncio.create_task(ROSTER.reap_adopted())]
         try:
             await server.serve(sockets=[listener])
         finally:
-            sweeper.cancel()
+            for chore in chores:
+                chore.cancel()
     finally:
         await files.close()
         await store.close()
