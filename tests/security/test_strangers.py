@@ -36,7 +36,7 @@ WRONG = request("GET", "/v1/health", ("Authorization", "Bearer wrong"))
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[uvicorn.Server]:
     """A server with a token, in this process, that bears with strangers for a moment only."""
-    sockets = Sockets(patience=PATIENCE)
+    sockets = Sockets(100, patience=PATIENCE)
     async with hub_here(tmp_path) as hub:
         parts = Parts(
             hub=hub,

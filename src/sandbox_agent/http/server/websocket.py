@@ -13,9 +13,9 @@ from sandbox_agent.http.server.wire import Sockets
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """Set `sockets` on a subclass (see `bounded_websocket`): the same that the HTTP protocol has."""
+    """To be used as `bounded_websocket` gives it, with the same `sockets` that the HTTP protocol has."""
 
-    sockets: ClassVar[Sockets] = Sockets()
+    sockets: ClassVar[Sockets]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

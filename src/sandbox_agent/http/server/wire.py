@@ -26,7 +26,7 @@ class Sockets:
     Whatever a stranger does or leaves undone, it is closed after `patience` seconds. When all sockets are taken, the
     oldest stranger makes room for the newcomer; who has passed the gate keeps its socket."""
 
-    def __init__(self, limit: int = 4096, *, patience: float = STRANGER_SECONDS) -> None:
+    def __init__(self, limit: int, *, patience: float = STRANGER_SECONDS) -> None:
         self.limit = limit
         self._patience = patience
         self._strangers: dict[asyncio.BaseTransport, float] = {}
@@ -60,9 +60,9 @@ class Sockets:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Set `sockets` on a subclass (see `bounded`), so that all sockets of a server share it."""
+    """To be used as `bounded` gives it, so that all sockets of a server share `sockets`."""
 
-    sockets: ClassVar[Sockets] = Sockets()
+    sockets: ClassVar[Sockets]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
