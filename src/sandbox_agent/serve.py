@@ -24,7 +24,8 @@ from sandbox_agent.http.access.origins import Cors, HostNames
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.server.direct import DirectProtocol
-from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled
+from sandbox_agent.http.server.websocket import bounded_websocket
+from sandbox_agent.http.server.wire import BoundedProtocol, Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.agents.agent import AgentOptions
 from sandbox_agent.hub.housekeeping import close_idle, watch_store
@@ -126,11 +127,15 @@ async def _serve(
         )
         hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
-        config = _uvicorn_config(app, settings)
+        sockets = Sockets(settings.max_sockets)
+        config = _uvicorn_config(app, settings, sockets)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
         hub.tasks.start(watch_store(hub))
         hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
-        chores = [asyncio.create_task(close_stalled(server.server_state)), asyncio.create_task(ROSTER.reap_adopted())]
+        chores = [
+            asyncio.create_task(close_stalled(server.server_state, sockets)),
+            asyncio.create_task(ROSTER.reap_adopted()),
+        ]
         try:
             await server.serve(sockets=[listener])
         finally:
@@ -224,13 +229,13 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
+def _uvicorn_config(app: App, settings: Settings, sockets: Sockets) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
-        http=bounded(settings.max_sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
+        http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
-        ws="websockets-sansio",
+        ws=bounded_websocket(sockets),
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
         lifespan="off",

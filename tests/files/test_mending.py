@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from sandbox_agent.files import FileService
+from support.limits import file_limits
 from support.server import running_server
 from support.waiting import until
 
@@ -20,6 +21,8 @@ CUT_SHORT = """
 import asyncio, io, os, signal, sys, tarfile
 from pathlib import Path
 from sandbox_agent.files import FileService
+from sandbox_agent.serve import file_limits
+from sandbox_agent.settings import Settings
 
 home, renames = Path(sys.argv[1]), int(sys.argv[2])
 real = os.rename
@@ -41,7 +44,7 @@ async def body():
     yield buffer.getvalue()
 
 async def main():
-    files = FileService([home / "root"], home / "root", data_dir=home / "data")
+    files = FileService([home / "root"], home / "root", file_limits(Settings()), data_dir=home / "data")
     os.rename = rename
     await files.upload_batch("work", body())
 
@@ -84,7 +87,7 @@ async def test_a_merge_that_was_cut_short_is_finished(renames: int, tmp_path: Pa
         (work / name).write_text("old")
     done = subprocess.run([sys.executable, "-c", CUT_SHORT, str(tmp_path), str(renames)], capture_output=True)
     assert done.returncode in {0, -signal.SIGKILL}, done.stderr
-    files = FileService([tmp_path / "root"], tmp_path / "root", data_dir=tmp_path / "data")
+    files = FileService([tmp_path / "root"], tmp_path / "root", file_limits(), data_dir=tmp_path / "data")
     await files.mend()
     await files.close()
     found = {str(path.relative_to(work)): path.read_text() for path in work.rglob("*") if path.is_file()}
@@ -94,8 +97,8 @@ async def test_a_merge_that_was_cut_short_is_finished(renames: int, tmp_path: Pa
 
 async def test_the_uploads_of_a_server_that_is_alive_are_left_alone(tmp_path: Path) -> None:
     """Ours is alive, and what it is receiving is not abandoned."""
-    files = FileService([tmp_path], tmp_path, data_dir=tmp_path / "data")
-    other = FileService([tmp_path], tmp_path, data_dir=tmp_path / "data")
+    files = FileService([tmp_path], tmp_path, file_limits(), data_dir=tmp_path / "data")
+    other = FileService([tmp_path], tmp_path, file_limits(), data_dir=tmp_path / "data")
     upload = asyncio.create_task(files.write_stream("big", stalled()))
     await until(lambda: list(tmp_path.glob(".sandbox-agent-*")) != [])
     await other.mend()
