@@ -42,6 +42,8 @@ SHOW_HEALTH = Operation(
             "lostEntries": 0,
             "problem": None,
             "path": "/home/me/.local/share/sandbox-agent/history.db",
+            "damaged": 0,
+            "setAside": [],
         },
         "agentsRunning": ["mock"],
         "connections": 1,

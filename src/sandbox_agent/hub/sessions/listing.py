@@ -35,6 +35,9 @@ async def listed(sessions: Sessions, request: Request) -> dict[str, Any]:
     )
     page = await sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
     answer: dict[str, Any] = {"sessions": [session_info(record) for record in page.sessions]}
+    if page.unreadable:
+        unreadable = [{"agent": key.agent, "sessionId": key.session} for key in page.unreadable]
+        answer["_meta"] = {META: {"unreadable": unreadable}}
     return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
 
 
