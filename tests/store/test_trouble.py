@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -167,6 +170,51 @@ async def test_the_state_is_ok_again_after_trouble_though_nothing_more_is_writte
         await until(lambda: store.health().state == "degraded")
         disk.free()
         await until(lambda: store.health().state == "ok")
+        await store.close()
+
+
+async def test_what_was_said_on_a_full_disk_is_in_the_journal_before_it_is_called_well_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        path = disk.path / "history.db"
+        store = sqlite_store(path, pace=QUICK)
+        await store.open()
+        store.append(STREAM, "agent", numbered(3))
+        await committed(store)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # the database takes nothing in, so that only the journal can have it
+            disk.fill()
+            store.append(STREAM, "agent", noise(5))
+            store.put_turn(KEY, "t", None)
+            await until(lambda: "journal" in (store.health().problem or ""))
+            disk.free()
+            await until(lambda: "journal" not in (store.health().problem or ""))
+            store.append(STREAM, "agent", noise(1))
+            seen = await lines_of(store)
+            (tmp_path / "copy").mkdir()
+            for file in disk.path.glob("history.db*"):
+                shutil.copy(file, tmp_path / "copy" / file.name)
+        await store.close()
+    revived = sqlite_store(tmp_path / "copy" / "history.db")
+    await revived.open()
+    assert await lines_of(revived) == seen
+    assert await revived.get_turn(KEY, "t") == (True, None)
+    await revived.close()
+
+
+async def test_a_turn_is_known_though_its_answer_had_to_be_given_up(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = sqlite_store(disk.path / "history.db", pace=QUICK, memory_bytes=100_000)
+        await store.open()
+        disk.fill()
+        store.append(STREAM, "agent", numbered(1))
+        await until(lambda: "database" in (store.health().problem or ""))
+        for number in range(100):
+            store.put_turn(KEY, f"t{number}", None)
+            store.put_turn(KEY, f"t{number}", noise(1)[0])
+        assert [(await store.get_turn(KEY, f"t{number}"))[0] for number in range(100)] == [True] * 100
+        disk.free()
+        await until(lambda: store.health().state == "ok" and store.backlog() == 0)
+        assert [(await store.get_turn(KEY, f"t{number}"))[0] for number in range(100)] == [True] * 100
         await store.close()
 
 
