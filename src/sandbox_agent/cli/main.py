@@ -27,6 +27,7 @@ _COMMANDS = {
     "install-agent": ("sandbox_agent.cli.agents:install_agent", "Install an agent, or all."),
     "run": ("sandbox_agent.cli.run:run", "Give an agent a prompt and show the turn as it streams."),
     "sessions": ("sandbox_agent.cli.sessions:sessions", "Conversations, running or past."),
+    "store": ("sandbox_agent.cli.store:store", "History on this machine's disk."),
 }
 
 

@@ -45,7 +45,7 @@ class Database:
         self._pace = pace
         self._retention = retention
         self._memory_bytes = memory_bytes
-        self._lock = _Lock(path)
+        self._lock = DatabaseLock(path)
         self._journal = Journal(path)
         self._number = 0
         self._is_open = False
@@ -192,7 +192,7 @@ def _is_of_connection(operation: Operation) -> bool:
     return isinstance(operation, Append | Drop) and operation.stream.startswith("connection:")
 
 
-class _Lock:
+class DatabaseLock:
     """One server per database: a file beside it that names its holder.
 
     Held from `acquire` to `release`, and let go by the system when the process dies.

@@ -43,7 +43,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """`path` is the database's; the journal lies beside it."""
-        self.paths = [path.with_name(f"{path.name}.journal.{index}") for index in (0, 1)]
+        self.paths = journal_paths(path)
         self.lock = threading.Lock()
         self._files: list[_Segment] = []
         self._current = 0
@@ -88,6 +88,10 @@ class Journal:
         if sum(segment.size for segment in self._files) > MAX_BYTES:
             raise _too_large()
         self._files[self._current].probe()
+
+
+def journal_paths(database: Path) -> list[Path]:
+    return [database.with_name(f"{database.name}.journal.{index}") for index in (0, 1)]
 
 
 def read_journal(paths: Iterable[Path]) -> Journaled:
