@@ -48,7 +48,7 @@ dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in
 	@rm -rf dist && mkdir dist
 	@$(BIN)/hatchling build -d dist
 	@cd sdks/typescript && npm pack --loglevel=error --pack-destination ../../dist
-	@SANDBOX_AGENT_DIST=dist $(BIN)/python -m pytest -n 0 tests/distribution $(PYTEST_ARGS)
+	@SANDBOX_AGENT_DIST=dist $(BIN)/python -m pytest -n 0 tests/distribution tests/deploy $(PYTEST_ARGS)
 
 docs: $(VENV)/.docs          ## the documentation as a site in site/, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "built site/index.html"
