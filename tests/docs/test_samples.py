@@ -19,6 +19,8 @@ ELSEWHERE = {
     ("README", "bash"): "tests/test_readme.py",
     ("README", "sh"): "tests/distribution/test_installed.py, tests/cli",
     ("README", "text"): "a picture",
+    ("acp-extensions", "json"): "tests/docs/test_acp_extensions.py",
+    ("acp-extensions", "text"): "tests/docs/test_acp_extensions.py",
     ("architecture", ""): "pictures",
     ("cli", ""): "tests/cli/test_docs.py",
     ("deploy", "caddyfile"): "nowhere: there is no caddy to try it with",
