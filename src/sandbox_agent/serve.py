@@ -16,6 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from sandbox_agent.agents import Catalog
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
@@ -57,7 +58,13 @@ def hub_options(settings: Settings) -> HubOptions:
     agent = AgentOptions(
         start_timeout=settings.agent_start_timeout_ms / 1000,
         stop_grace=settings.agent_stop_grace_ms / 1000,
-        queued_prompts=settings.max_queued_prompts,
+        budget=Budget(
+            queued_prompts=settings.max_queued_prompts,
+            open_requests=settings.max_open_requests,
+            open_request_bytes=settings.open_request_bytes,
+            early_bytes=settings.early_update_bytes,
+            tool_calls=settings.max_tool_calls,
+        ),
         policy=parse_policy(settings.permission_mode, field="permission_mode"),
         line_bytes=settings.max_line_bytes,
     )

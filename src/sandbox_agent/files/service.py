@@ -57,7 +57,7 @@ class FileService:
     when no operation is under way any more.
     """
 
-    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits, *, data_dir: Path | None = None) -> None:
+    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits, *, data_dir: Path | None) -> None:
         self._roots = Roots([(root.absolute(), root.resolve()) for root in roots])
         self._cwd = self._start(cwd.absolute())
         self.limits = limits

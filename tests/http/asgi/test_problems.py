@@ -77,7 +77,7 @@ def app(hub: BuggyHub, tmp_path: Path) -> Any:
     parts = Parts(
         hub=hub,
         catalog=Catalog({}),
-        files=FileService((), tmp_path, file_limits()),
+        files=FileService((), tmp_path, file_limits(), data_dir=None),
         credentials=Credentials(None),
         hosts=HostNames((), is_loopback=True, is_any_name=False),
         limits=APP_LIMITS,

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
@@ -70,7 +71,7 @@ class Initialized(msgspec.Struct):
 class AgentOptions:
     start_timeout: float
     stop_grace: float
-    queued_prompts: int
+    budget: Budget
     policy: PermissionPolicy
     """Who answers permissions in sessions that do not say."""
     line_bytes: int
@@ -94,7 +95,7 @@ class Agent:
         options: AgentOptions,
     ) -> None:
         self.id = agent_id
-        self._relay = Relay(ask_ids, queue_limit=options.queued_prompts, policy=options.policy)
+        self._relay = Relay(ask_ids, budget=options.budget, policy=options.policy)
         self.default_policy = options.policy
         self.lifecycle = Lifecycle()
         self.initialized: Initialized | None = None
@@ -122,7 +123,6 @@ class Agent:
             watcher=watcher,
             send=self._write,
             resolve=self._resolve,
-            busy_sessions=lambda: [s.id for s in self._relay.sessions.values() if s.running is not None],
         )
         self._apply = self._delivery.apply
 
