@@ -75,6 +75,7 @@ def hub_options(settings: Settings) -> HubOptions:
         feed_bytes=settings.feed_memory_bytes,
         connections=settings.max_connections,
         refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
+        room_timeout=settings.acp_request_timeout_ms / 1000,
         unattended=None if patience is None else patience / 1000,
     )
 

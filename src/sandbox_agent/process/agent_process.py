@@ -99,6 +99,12 @@ class AgentProcess:
     def has_room(self) -> bool:
         return self._stdin_ready.is_set()
 
+    @property
+    def unread_bytes(self) -> int:
+        """What the agent has not read of its stdin, as far as we hold it."""
+        queued = sum(map(len, self._unwritten))
+        return queued if self._stdin is None else queued + self._stdin.get_write_buffer_size()
+
     async def drained(self) -> None:
         """Return when the agent has read enough that more may be written, or is gone."""
         await self._stdin_ready.wait()

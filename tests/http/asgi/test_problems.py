@@ -48,9 +48,9 @@ class BuggyHub(Hub):
         self._maybe_break("open_connection")
         return await super().open_connection(agent_id, params, **options)
 
-    async def room(self, connection: Connection) -> None:
+    async def room(self, connection: Connection, frame: Frame) -> None:
         self._maybe_break("room")
-        await super().room(connection)
+        await super().room(connection, frame)
 
     def has_room(self, connection: Connection) -> bool:
         self._maybe_break("has_room")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lifecycle import Change, Lifecycle, State
+from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import SESSION_CANCEL
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
@@ -43,6 +45,12 @@ _log = logging.getLogger(__name__)
 
 _PATIENCE = 2.0
 """A back-off no longer than this is waited out; a longer one is an error that says when to come back."""
+_CONTROL_BYTES = 16 << 20
+"""What may wait for an agent that does not read: beyond its share, cancels and answers wait as everything else does."""
+_LARGE_ANSWERS = 2
+"""Answers with a file in them that are made for one agent at a time."""
+_SLICE = 4096
+"""Lines of one agent that are handled in one turn of the loop, so that no agent keeps the others waiting."""
 _BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
 """Bytes waiting for the store at which agents are made to wait, and at which they go on."""
 
@@ -116,6 +124,9 @@ class Agent:
         self._is_stopping = False
         self._can_revive = False
         self._draining: asyncio.Task[None] | None = None
+        self._unhandled: deque[bytes | OversizedLine] = deque()
+        self._is_slicing = False
+        self.large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
         self._delivery = Delivery(
             agent_id,
             store=store,
@@ -156,10 +167,20 @@ class Agent:
     def has_room(self) -> bool:
         return self.process is None or self.process.has_room
 
-    async def room(self) -> None:
-        """Return when the agent can take more on its stdin."""
-        if self.process is not None:
-            await self.process.drained()
+    @property
+    def has_room_for_control(self) -> bool:
+        """Whether a small message may be queued although the agent does not read."""
+        return self.process is None or self.process.unread_bytes < _CONTROL_BYTES
+
+    async def room(self, *, timeout: float) -> None:
+        """Return when the agent can take more on its stdin. Raises AgentTimeout."""
+        if self.process is None:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self.process.drained()
+        except TimeoutError:
+            raise AgentTimeout(f"agent {self.id!r} has not read its input for {timeout:g} s") from None
 
     def can(self, verb: str) -> bool:
         """Whether the running process declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
@@ -381,6 +402,32 @@ class Agent:
             task.exception()  # whoever awaits ready() has got it; nobody else needs to
 
     def _lines_came(self, lines: Lines) -> None:
+        if self._unhandled or len(lines) > _SLICE:
+            self._unhandled.extend(lines)
+            self._handle_slice()
+        else:
+            self._handle(lines)
+
+    def _handle_slice(self) -> None:
+        """A share of what waits, and the rest in later turns of the loop; its stdout rests meanwhile."""
+        if self._is_slicing:
+            return
+        self._is_slicing = True
+        if self.process is not None:
+            self.process.pause_reading()
+        self._next_slice()
+
+    def _next_slice(self) -> None:
+        waiting = self._unhandled
+        self._handle([waiting.popleft() for _ in range(min(_SLICE, len(waiting)))])
+        if waiting:
+            asyncio.get_running_loop().call_soon(self._next_slice)
+            return
+        self._is_slicing = False
+        if self.process is not None and self._draining is None:
+            self.process.resume_reading()
+
+    def _handle(self, lines: Lines) -> None:
         self._apply(self._relay.from_agent(lines))
         if self._draining is None and self._store.backlog() > _BACKLOG_HIGH and self.process is not None:
             self._draining = asyncio.get_running_loop().create_task(self._let_store_catch_up(self.process))
@@ -393,12 +440,15 @@ class Agent:
                 await asyncio.sleep(0.01)
         finally:
             self._draining = None
-            process.resume_reading()
+            if not self._is_slicing:
+                process.resume_reading()
 
     def _exited(self, status: ExitStatus) -> None:
         process, self.process = self.process, None
         if process is None:
             return
+        while self._unhandled:
+            self._next_slice()  # its last words come before its end
         stderr = self.last_stderr = process.stderr.summary()
         if self._is_stopping:
             self._move(Change.EXIT)
