@@ -76,7 +76,7 @@ async def _serve(
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
+        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings, redactor), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         config = _uvicorn_config(app, settings)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
@@ -203,10 +203,11 @@ def _favour_the_loop() -> None:
     sys.setswitchinterval(0.001)
 
 
-def _options(settings: Settings) -> HubOptions:
+def _options(settings: Settings, redactor: Redactor) -> HubOptions:
     agent = AgentOptions(
         queued_prompts=settings.max_queued_prompts,
         line_bytes=settings.max_line_bytes,
+        clean_stderr=redactor.head,
         policy=parse_policy(settings.permission_mode, field="permission_mode"),
     )
     patience = settings.permission_timeout_ms

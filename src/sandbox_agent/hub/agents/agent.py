@@ -65,6 +65,7 @@ class AgentOptions:
     policy: PermissionPolicy = ASK
     """Who answers permissions in sessions that do not say."""
     line_bytes: int = DEFAULT_LINE_CAP
+    clean_stderr: Callable[[str, int], str] = lambda text, limit: text[:limit]
 
 
 class Agent:
@@ -211,6 +212,7 @@ class Agent:
                 on_exit=self._exited,
                 after_write=self._store.flush,
                 line_cap=self._options.line_bytes,
+                clean=self._options.clean_stderr,
             )
         except AgentStartFailed as error:
             self._start_failed(str(error))
