@@ -53,7 +53,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         runner.run(_serve(settings, listener, redactor, announce))
 
 
-def hub_options(settings: Settings) -> HubOptions:
+def hub_options(settings: Settings, redactor: Redactor) -> HubOptions:
     """Raises InvalidParams for a permission mode that there is not."""
     agent = AgentOptions(
         start_timeout=settings.agent_start_timeout_ms / 1000,
@@ -67,6 +67,7 @@ def hub_options(settings: Settings) -> HubOptions:
         ),
         policy=parse_policy(settings.permission_mode, field="permission_mode"),
         line_bytes=settings.max_line_bytes,
+        clean_stderr=redactor.head,
     )
     patience = settings.permission_timeout_ms
     return HubOptions(
@@ -133,7 +134,7 @@ async def _serve(
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
+        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings, redactor), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         sockets = Sockets(settings.max_sockets)
         config = _uvicorn_config(app, settings, sockets)

@@ -83,6 +83,8 @@ class AgentOptions:
     policy: PermissionPolicy
     """Who answers permissions in sessions that do not say."""
     line_bytes: int
+    clean_stderr: Callable[[str, int], str]
+    """Takes secrets out of a line that the agent wrote to stderr, and cuts it."""
 
 
 class Agent:
@@ -345,6 +347,7 @@ class Agent:
                 on_exit=self._exited,
                 after_write=self._store.flush,
                 line_cap=self._options.line_bytes,
+                clean=self._options.clean_stderr,
             )
         except AgentStartFailed as error:
             self._start_failed(str(error))
