@@ -40,6 +40,7 @@
     │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
+    │   └── StoreDegraded            history is not being written just now: what must be remembered is refused
     ├── ShuttingDown                 the server is on its way down
     ├── Overloaded                   the server has all the work that it can take
     └── ConfigError                  the settings are wrong; the server does not start
@@ -302,6 +303,11 @@ class InstallImpossible(InstallError):
 class StoreError(SandboxAgentError):
     status = 503
     title = "History store error"
+
+
+class StoreDegraded(StoreError):
+    title = "History is not being written"
+    retryable = True
 
 
 class ShuttingDown(SandboxAgentError):

@@ -20,6 +20,7 @@ from sandbox_agent.http.server.websocket import bounded_websocket
 from sandbox_agent.http.server.wire import Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
 from support.hub import hub_here
+from support.limits import APP_LIMITS, file_limits
 from support.raw import read_answer, request, upgrade
 from support.raw_http import post_request, raw_client
 from support.served import TOKEN, served
@@ -41,9 +42,12 @@ async def server(tmp_path: Path) -> AsyncIterator[uvicorn.Server]:
         parts = Parts(
             hub=hub,
             catalog=Catalog({}),
-            files=FileService((), tmp_path),
+            files=FileService((), tmp_path, file_limits()),
             credentials=Credentials(TOKEN),
             hosts=HostNames((), is_loopback=True, is_any_name=False),
+            limits=APP_LIMITS,
+            request_timeout=120.0,
+            body_limit=64 << 20,
         )
         http, ws = bounded(sockets, DirectProtocol), bounded_websocket(sockets)
         server = uvicorn.Server(

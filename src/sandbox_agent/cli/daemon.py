@@ -5,39 +5,37 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from sandbox_agent.cli.daemon_state import DaemonState, forget_state, read_state, state_path, write_state
 from sandbox_agent.cli.target import Target, run_async, target_options
+from sandbox_agent.client.launch import launch_server
 from sandbox_agent.errors import ConfigError, SandboxAgentError
 from sandbox_agent.version import __version__
 
-_START = 30.0
 _STOP = 10.0
-_DATA_DIR = click.option("--data-dir", help="Where history, installs and the daemon's record live.")
+_DATA_DIR = click.option("--data-dir", help="Directory for history, installed agents and the daemon's state.")
 
 
 @click.group()
 def daemon() -> None:
-    """A server in the background. Other commands find it by themselves."""
+    """Run a server in the background. Other commands use it automatically."""
 
 
 @daemon.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free one.  [default: 2468]")
-@click.option("--config", type=click.Path(dir_okay=False), help="A TOML file with settings and agents.")
-@click.option("--no-token", is_flag=True, help="Serve without a token. By default a random one is made and kept.")
-@click.option("--upgrade", is_flag=True, help="Restart a server of another version.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 2468]")
+@click.option("--config", type=click.Path(dir_okay=False), help="TOML file with settings and agents.")
+@click.option("--no-token", is_flag=True, help="Accept requests without a token. By default a random one is generated.")
+@click.option("--upgrade", is_flag=True, help="Restart the daemon if it runs another version.")
 @_DATA_DIR
 @target_options
 def start(target: Target, data_dir: str | None, *, upgrade: bool, no_token: bool, **flags: Any) -> None:
-    """Start it, unless it runs."""
+    """Start the daemon, unless it is running."""
     running = read_state(data_dir)
     if running is not None and running.is_alive():
         if not upgrade or running.version == __version__:
@@ -53,7 +51,7 @@ def start(target: Target, data_dir: str | None, *, upgrade: bool, no_token: bool
 @_DATA_DIR
 @target_options
 def stop(target: Target, data_dir: str | None) -> None:
-    """Stop it in good order. It is no error if it does not run."""
+    """Stop the daemon. Succeeds if it is not running."""
     state = read_state(data_dir)
     is_running = state is not None and state.is_alive()
     if state is not None and is_running:
@@ -66,7 +64,7 @@ def stop(target: Target, data_dir: str | None) -> None:
 @_DATA_DIR
 @target_options
 def status(target: Target, data_dir: str | None) -> None:
-    """Say whether it runs, and where. Exit code 3 if it does not."""
+    """Show whether the daemon is running, and where. Exit code 3 if it is not."""
     state = read_state(data_dir)
     if state is None or not state.is_alive():
         _print(target, {"running": False}, "not running")
@@ -85,41 +83,24 @@ async def _health(state: DaemonState) -> dict[str, Any]:
         return await sandbox.health()
 
 
-def _launch(data_dir: str | None, token: str | None, flags: dict[str, Any]) -> DaemonState:
+def _launch(data_dir: str | None, token: str | None, options: dict[str, Any]) -> DaemonState:
     home = state_path(data_dir).parent
     home.mkdir(parents=True, exist_ok=True)
     log = home / "daemon.log"
-    args = [sys.executable, "-m", "sandbox_agent", "server", "--data-dir", str(home)]
-    for name, value in flags.items():
-        args += [f"--{name}", str(value)] if value is not None else []
-    env = {name: value for name, value in os.environ.items() if name != "SANDBOX_AGENT_TOKEN"}
-    if token is None:
-        args.append("--no-token")
-    else:
-        env["SANDBOX_AGENT_TOKEN"] = token
+    flags = ["--data-dir", str(home), *(("--no-token",) if token is None else ())]
+    for name, value in options.items():
+        flags += [f"--{name}", str(value)] if value is not None else []
     log.unlink(missing_ok=True)
     with log.open("ab") as output:
         log.chmod(0o600)
-        process = subprocess.Popen(
-            args, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, start_new_session=True, cwd="/"
-        )
-    state = DaemonState(process.pid, _address(process, log), __version__, token, str(log))
+        try:
+            server = run_async(launch_server(flags=tuple(flags), token=token, log=output, cwd="/"))
+        except ConfigError:
+            said = log.read_text(errors="replace").strip()
+            raise ConfigError(f"the server did not start: {said or f'see {log}'}") from None
+    state = DaemonState(server.pid, server.url, __version__, server.token, str(log))
     write_state(state, data_dir)
     return state
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + _START
-    while time.monotonic() < deadline:
-        said = log.read_text(errors="replace")
-        for line in said.splitlines():
-            if line.startswith("listening on "):
-                return line.removeprefix("listening on ")
-        if process.poll() is not None:
-            raise ConfigError(f"the server did not start: {said.strip() or 'it said nothing'}")
-        time.sleep(0.05)
-    process.kill()
-    raise ConfigError(f"the server did not say where it listens within {_START:g} s; see {log}")
 
 
 def _end(state: DaemonState) -> None:

@@ -25,23 +25,21 @@ from sandbox_agent.http.asgi.routes import Door, Endpoint, Place, RouteTable
 from sandbox_agent.http.asgi.telemetry import StatusWatch, Telemetry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppLimits:
-    in_flight: int = 10_000
+    in_flight: int
     """Requests at once, streams included."""
-    subscribers: int = 4_000
+    subscribers: int
     """Streams and WebSockets at once."""
 
 
 class App:
-    def __init__(
-        self, entries: Sequence[Endpoint | Door], gate: Gate, telemetry: Telemetry, limits: AppLimits | None = None
-    ) -> None:
+    def __init__(self, entries: Sequence[Endpoint | Door], gate: Gate, telemetry: Telemetry, limits: AppLimits) -> None:
         self.table = RouteTable(entries)
         self.telemetry = telemetry
         self._exact = self.table.exact
         self._gate = gate
-        self._limits = limits or AppLimits()
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -10,7 +10,18 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import SIGN_IN, Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.api import agents, browser, files, health, install, metrics, openapi, reference, sessions
+from sandbox_agent.http.api import (
+    agents,
+    browser,
+    events,
+    files,
+    health,
+    install,
+    metrics,
+    openapi,
+    reference,
+    sessions,
+)
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.asgi.telemetry import Telemetry
@@ -29,12 +40,12 @@ class Parts:
     files: FileService
     credentials: Credentials
     hosts: HostNames
+    limits: AppLimits
+    request_timeout: float
+    body_limit: int
     cors: Cors = field(default_factory=Cors)
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
     telemetry: Telemetry = field(default_factory=Telemetry)
-    limits: AppLimits = field(default_factory=AppLimits)
-    request_timeout: float = 120.0
-    body_limit: int = 64 << 20
     default_agent: str | None = None
 
 
@@ -66,6 +77,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Endpoint("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
         Endpoint("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),
         Endpoint("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT),
+        Endpoint("GET", "/v1/events", events.EventsApi(hub.feed).follow, events.FOLLOW_EVENTS),
         Endpoint("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES),
         Endpoint("GET", "/v1/fs/file", fs.read, files.READ_FILE),
         Endpoint("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE),

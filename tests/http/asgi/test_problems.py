@@ -24,7 +24,9 @@ from sandbox_agent.store.base import StoreHealth
 from sandbox_agent.store.memory import MemoryStore
 from support.doors import initialize_params
 from support.hub import Exchange, framed, http_scope, hub_here, posted, socket_scope
+from support.limits import APP_LIMITS, file_limits
 from support.rpc import prompt_params
+from support.store_words import KEEP_ALL
 from support.waiting import until
 
 TOLD = "internal error; see the server log"
@@ -75,9 +77,12 @@ def app(hub: BuggyHub, tmp_path: Path) -> Any:
     parts = Parts(
         hub=hub,
         catalog=Catalog({}),
-        files=FileService((), tmp_path),
+        files=FileService((), tmp_path, file_limits()),
         credentials=Credentials(None),
         hosts=HostNames((), is_loopback=True, is_any_name=False),
+        limits=APP_LIMITS,
+        request_timeout=120.0,
+        body_limit=64 << 20,
     )
     return build_app(parts)
 
@@ -174,7 +179,7 @@ async def test_a_repeated_request_that_is_told_to_come_back_is_told_when(app: An
     answers: list[tuple[int, bytes]] = []
     body = msgspec.json.encode(request(2, "session/prompt", prompt_params(created["result"]["sessionId"], "hang")))
     client.repeats[-1](body, lambda *a: answers.append((a[0], a[1])))
-    for connection in hub.connections.values():
+    for connection in hub.clients.values():
         connection.close("server is shutting down", ShuttingDown("the server is shutting down"))
     await until(lambda: bool(answers))
     assert answers[0][0] == 503
@@ -235,7 +240,7 @@ class BuggyStore(MemoryStore):
 async def test_a_bug_in_an_endpoint_is_logged_and_told_as_a_problem(
     app: Any, hub: BuggyHub, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hub.store = BuggyStore()
+    hub.store = BuggyStore(retention=KEEP_ALL)
     scope = http_scope("GET", "/v1/health")
     scope["headers"].append(HOST)
     sent = await Exchange(app, scope).done()

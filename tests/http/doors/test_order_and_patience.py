@@ -134,7 +134,7 @@ async def test_repeated_compat_post_that_fails_is_an_answer_and_what_is_no_reque
     assert answers[0][1]["error"]["data"]["type"].startswith("urn:sandbox-agent:error:")
     for left in (b"{", b'{"jsonrpc":"2.0","method":"session/cancel"}', b'{"jsonrpc":"2.0","id":{},"method":"x"}'):
         assert repeat(left, respond) is None
-    await hub.close_connection(next(iter(hub.connections)))
+    await hub.close_connection(next(iter(hub.clients)))
     assert repeat(msgspec.json.encode(request(3, "_x", {"sessionId": session})), respond) is None
     assert len(answers) == 1
 
@@ -187,7 +187,7 @@ async def test_socket_that_takes_nothing_is_given_up_and_its_connection_too(hub:
     socket.gate.clear()
     socket.put(framed(request(1, "session/list", {})))
     await socket.done()
-    await until(lambda: not hub.connections)
+    await until(lambda: not hub.clients)
 
 
 async def test_connection_of_a_broken_socket_is_kept_for_its_grace(hub: Hub) -> None:
@@ -196,14 +196,14 @@ async def test_connection_of_a_broken_socket_is_kept_for_its_grace(hub: Hub) -> 
     await socket.until("protocolVersion")
     socket.put(GONE)
     await socket.done()
-    [connection_id] = hub.connections
+    [connection_id] = hub.clients
     back = Exchange(door, socket_scope(f"connection_id={connection_id}&last_event_id=1"), CONNECT)
     back.put(framed(request(1, "session/list", {})))
     await back.until("sessions")
     assert "protocolVersion" not in str(back.sent), "it goes on after the first frame"
     back.put(GOODBYE)
     await back.done()
-    await until(lambda: not hub.connections)
+    await until(lambda: not hub.clients)
 
 
 async def test_connection_whose_grace_is_over_is_closed(hub: Hub) -> None:
@@ -212,4 +212,4 @@ async def test_connection_whose_grace_is_over_is_closed(hub: Hub) -> None:
     await socket.until("protocolVersion")
     socket.put(GONE)
     await socket.done()
-    await until(lambda: not hub.connections)
+    await until(lambda: not hub.clients)

@@ -13,8 +13,8 @@ from sandbox_agent.errors import AgentError, InstallError, InvalidParams, Unknow
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.hub.agents.probe import Probe
+from sandbox_agent.hub.agents.status import ServerStatus, capabilities, server_status, stderr_lines
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.views import ServerStatus, capabilities, server_status, stderr_lines
 from sandbox_agent.redaction import Redactor
 from sandbox_agent.version import __version__
 
@@ -77,7 +77,7 @@ class AgentsApi:
         self._hub = hub
         self._catalog = catalog
         self._redactor = redactor
-        self._probe = Probe(hub)
+        self._probe = Probe(hub.agents, hub.store)
 
     async def list(self, exchange: Exchange) -> AgentList:
         wanted = exchange.query(ConfigQuery)
@@ -91,10 +91,10 @@ class AgentsApi:
     async def logs(self, exchange: Exchange) -> AgentLogs:
         wanted = exchange.query(LogsQuery)
         agent = AgentId((await self._listing(AgentId(exchange.path("agent")))).id)
-        lines, total = stderr_lines(self._hub, agent, wanted.tail)
+        lines, total = stderr_lines(self._hub.agents.find(agent), wanted.tail)
         return AgentLogs(
             agent=agent,
-            status=server_status(self._hub, agent).status,
+            status=server_status(self._hub.agents.find(agent)).status,
             lines=[self._redactor.clean(line) for line in lines],
             total_lines=total,
         )
@@ -117,8 +117,8 @@ class AgentsApi:
         return AgentInfo(
             **msgspec.structs.asdict(listing),
             **offered,
-            capabilities=capabilities(self._hub, agent),
-            server_status=self._clean(server_status(self._hub, agent)),
+            capabilities=capabilities(self._hub.agents.find(agent)),
+            server_status=self._clean(server_status(self._hub.agents.find(agent))),
         )
 
     def _clean(self, status: ServerStatus) -> ServerStatus:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from sandbox_agent.core.ids import SessionName
 from sandbox_agent.errors import (
     BadArchive,
     Conflict,
@@ -25,7 +26,6 @@ from sandbox_agent.http.api.download import send_file
 from sandbox_agent.http.asgi.exchange import Exchange, media_type
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.views import find_record
 
 
 class PathQuery(msgspec.Struct, rename="camel"):
@@ -155,5 +155,5 @@ class FilesApi:
     async def _base(self, session_id: str | None) -> Path | None:
         if session_id is None:
             return None
-        record = await find_record(self._hub, session_id)
+        record = await self._hub.sessions.look_up(SessionName(session_id))
         return Path(record.cwd) if record.cwd else None

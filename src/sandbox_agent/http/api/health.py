@@ -10,7 +10,6 @@ import msgspec
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.views import running_agents
 from sandbox_agent.store.base import StoreHealth
 from sandbox_agent.version import __version__
 
@@ -40,6 +39,6 @@ class HealthApi:
             version=__version__,
             uptime_ms=int((time.monotonic() - self._started) * 1000),
             store=self._hub.store.health(),
-            agents_running=sorted(agent.id for agent in running_agents(self._hub)),
-            connections=len(self._hub.connections),
+            agents_running=sorted(agent.id for agent in self._hub.agents.running),
+            connections=len(self._hub.clients),
         )

@@ -7,7 +7,7 @@ from collections import deque
 
 import msgspec
 
-from sandbox_agent.agents import Artifact, InstallResult, Progress
+from sandbox_agent.agents import Artifact, InstallResult, InstallWish, Progress
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import (
     AgentNotInstalled,
@@ -22,7 +22,6 @@ from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.problems import outcome, problem_body
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, peer_left
-from sandbox_agent.hub.agents.installs import InstallWish
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.redaction import Redactor
 

@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.ids import AgentId, SessionName
 from sandbox_agent.errors import InvalidParams, UnknownSession
 from sandbox_agent.history.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.history import read_all
-from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, describe_session, find_record, summarize
+from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, summarize
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
 _PIECE = 64 << 10
@@ -37,11 +36,19 @@ class TranscriptQuery(msgspec.Struct, rename="camel"):
     agent: str | None = None
 
 
+class UnreadableSession(msgspec.Struct, frozen=True, rename="camel"):
+    """A session whose record on disk is damaged. `sandbox-agent store check --repair` restores what can be read."""
+
+    agent: str
+    session_id: str
+
+
 class SessionList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Newest first. `nextCursor` is null on the last page."""
+    """Newest first. `nextCursor` is null on the last page. `unreadable` is empty unless the disk has failed."""
 
     sessions: list[SessionSummary]
     next_cursor: str | None
+    unreadable: list[UnreadableSession] = []
 
 
 LIST_SESSIONS = Operation(
@@ -78,15 +85,19 @@ class SessionsApi:
             agent=None if wanted.agent is None else AgentId(wanted.agent), cwd=wanted.cwd, is_ended=wanted.ended
         )
         page = await self._hub.sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
-        return SessionList(sessions=[summarize(record) for record in page.sessions], next_cursor=page.next_cursor)
+        return SessionList(
+            sessions=[summarize(record) for record in page.sessions],
+            next_cursor=page.next_cursor,
+            unreadable=[UnreadableSession(key.agent, key.session) for key in page.unreadable],
+        )
 
     async def show(self, exchange: Exchange) -> SessionDetail:
         wanted = exchange.query(SessionQuery)
-        return await describe_session(self._hub, await find_record(self._hub, exchange.path("id"), wanted.agent))
+        return await self._hub.sessions.describe(await self._record(exchange, wanted.agent))
 
     async def transcript(self, exchange: Exchange) -> None:
         wanted = exchange.query(TranscriptQuery)
-        record = await find_record(self._hub, exchange.path("id"), wanted.agent)
+        record = await self._record(exchange, wanted.agent)
         pieces, media = (
             (self._jsonl(record), b"application/x-ndjson")
             if wanted.format == "jsonl"
@@ -99,8 +110,12 @@ class SessionsApi:
                 await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
         await exchange.send({"type": "http.response.body", "body": b""})
 
+    async def _record(self, exchange: Exchange, agent: str | None) -> SessionRecord:
+        wanted = SessionName(exchange.path("id"), None if agent is None else AgentId(agent))
+        return await self._hub.sessions.look_up(wanted)
+
     async def _jsonl(self, record: SessionRecord) -> AsyncIterator[bytes]:
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield jsonl_line(entry)
 
     async def _markdown(self, record: SessionRecord) -> AsyncIterator[bytes]:
@@ -112,7 +127,7 @@ class SessionsApi:
             created=record.created,
         )
         transcript = MarkdownTranscript(head)
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield transcript.feed(entry).encode("utf-8", errors="replace")
         yield transcript.finish().encode("utf-8", errors="replace")
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
-from sandbox_agent.core.ids import SessionId
+from sandbox_agent.core.ids import SessionId, SessionName
 from sandbox_agent.errors import (
     BatchNotSupported,
     InvalidParams,
@@ -103,14 +103,14 @@ class AcpDoor:
     def _connection(self, scope: Scope) -> MailboxConnection:
         """Raises UnknownConnection also for a connection of another door."""
         connection_id = _connection_id(scope)
-        found = self._hub.connection(connection_id)
+        found = self._hub.clients.find(connection_id)
         if not isinstance(found, MailboxConnection):
             raise UnknownConnection(connection_id)
         return found
 
     def _session_id(self, connection: MailboxConnection, name: str) -> SessionId:
         """The agent's own id where the client uses an alias."""
-        record = self._hub.sessions.held_by_name(name, connection.agent)
+        record = self._hub.sessions.resolve_held(SessionName(name, prefer=connection.agent))
         return SessionId(name) if record is None else record.session_id
 
 

@@ -18,9 +18,10 @@ from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.asgi.problems import outcome
 from sandbox_agent.http.asgi.websocket import Close, accept, close, payload
 from sandbox_agent.http.doors.requests import open_connection, query, read_params, wanted_agent
+from sandbox_agent.hub.clients.clients import new_connection_id
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.stream import Reader
-from sandbox_agent.hub.hub import Hub, new_connection_id
+from sandbox_agent.hub.hub import Hub
 
 _CONNECTION = b"acp-connection-id"
 _TICK = 15.0
@@ -64,7 +65,7 @@ class AcpSocketDoor:
         named = header(scope, _CONNECTION) or query(scope, "connection_id")
         if named is None:
             return
-        connection = self._hub.connection(named)
+        connection = self._hub.clients.find(named)
         if type(connection) is not Connection:
             raise UnknownConnection(named)
         last = header(scope, b"last-event-id") or query(scope, "last_event_id") or "0"

@@ -34,9 +34,9 @@ from sandbox_agent.http.doors.requests import (
     read_params,
     respond_with,
 )
-from sandbox_agent.hub.clients.asked import Answer
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.mailboxes import EchoConnection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 PREFIX = "/v1/acp"
@@ -116,17 +116,17 @@ class CompatDoor:
             await send_whole(send, 200, answer.line, JSON)
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
+        def give(frame: Frame, answer: Answered | SandboxAgentError) -> None:
             if isinstance(answer, SandboxAgentError):
                 respond_with(respond, _failed(frame.key, answer))
             elif connection.stream.has_handed_on(answer.last_event_id):
                 respond(200, _JSON, answer.line)
             else:
-                self._hub.background(self._respond_later(connection, answer, respond))
+                self._hub.tasks.start(self._respond_later(connection, answer, respond))
 
         return ask_again(self._hub, connection, raw, give, self._timeout)
 
-    async def _respond_later(self, connection: Connection, answer: Answer, respond: Respond) -> None:
+    async def _respond_later(self, connection: Connection, answer: Answered, respond: Respond) -> None:
         await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
         respond(200, _JSON, answer.line)
 

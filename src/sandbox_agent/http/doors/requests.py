@@ -15,8 +15,8 @@ from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.methods import UNLIMITED
 from sandbox_agent.errors import InvalidParams, MalformedMessage, SandboxAgentError, UnknownAgent
 from sandbox_agent.http.asgi.messages import Abandon, Receive, Respond, Response, Scope
-from sandbox_agent.hub.clients.asked import Answer
 from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 
@@ -70,7 +70,7 @@ def wanted_agent(scope: Scope, params: dict[str, Any], default: str | None) -> A
 
 async def answered(
     connection: Connection, frame: Frame, raw: bytes, receive: Receive, timeout: float | None
-) -> Answer | None:
+) -> Answered | None:
     """The answer, or None when the peer left before it came: then it is on the stream. Raises AgentTimeout."""
     waiting = asyncio.create_task(connection.request(frame, raw, timeout=timeout))
     leaving = asyncio.ensure_future(receive())
@@ -89,7 +89,7 @@ def ask_again(
     hub: Hub,
     connection: Connection,
     raw: bytes,
-    give: Callable[[Frame, Answer | SandboxAgentError], None],
+    give: Callable[[Frame, Answered | SandboxAgentError], None],
     timeout: float,
 ) -> Abandon | None:
     """A request like one that was answered, without waiting; None leaves it to the plain path.

@@ -25,8 +25,8 @@ from sandbox_agent.http.doors.requests import (
     read_params,
     respond_with,
 )
-from sandbox_agent.hub.clients.asked import Answer
 from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 CONNECTION = b"x-acp-connection-id"
@@ -56,7 +56,7 @@ class RpcDoor:
         if connection_id is None:
             await self._open(frame, raw, send)
             return
-        connection = self._hub.connection(connection_id)
+        connection = self._hub.clients.find(connection_id)
         await self._hub.room(connection)
         if not frame.is_request:
             self._hub.send(connection, frame, raw)
@@ -76,8 +76,8 @@ class RpcDoor:
                 scope["repeat"](partial(self._post_again, connection))
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
-            if isinstance(answer, Answer):
+        def give(frame: Frame, answer: Answered | SandboxAgentError) -> None:
+            if isinstance(answer, Answered):
                 respond(200, _ANSWERED % answer.last_event_id, answer.line)
             else:
                 respond_with(respond, problem_response(answer, instance="/v1/rpc"))
@@ -97,7 +97,7 @@ class RpcDoor:
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_accept(scope, "text/event-stream")
-        connection = self._hub.connection(_connection_id(scope))
+        connection = self._hub.clients.find(_connection_id(scope))
         reader = connection.stream.read_from(last_event_id(scope))
         await stream_events(reader, scope, receive, send, [(CONNECTION, connection.id.encode())])
 
