@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sandbox_agent.errors import StoreError
 from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import encode_loss
+from sandbox_agent.store.sqlite.disk import Disk
 from sandbox_agent.store.sqlite.intake import drop_connections, take_in
 from sandbox_agent.store.sqlite.journal import Journal, read_journal
 from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
@@ -35,7 +36,14 @@ class Database:
     """Takes operations in order from one thread; answers queries off that thread."""
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float], pace: Pace, retention: Retention, memory_bytes: int
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float],
+        pace: Pace,
+        retention: Retention,
+        memory_bytes: int,
+        disk: Disk,
     ) -> None:
         self.path = path
         self.pending = Pending()
@@ -46,7 +54,8 @@ class Database:
         self._retention = retention
         self._memory_bytes = memory_bytes
         self._lock = DatabaseLock(path)
-        self._journal = Journal(path)
+        self._disk = disk
+        self._journal = Journal(path, disk=disk)
         self._number = 0
         self._is_open = False
         self._connections: list[sqlite3.Connection] = []
@@ -120,15 +129,15 @@ class Database:
             raise unusable(self.path, error) from error
 
     def _open(self) -> None:
-        connection = open_database(self.path)
+        connection = open_database(self.path, disk=self._disk)
         self._connections.append(connection)
         with transaction(connection):
             self.epoch = begin_epoch(connection)
             drop_connections(connection)
         self._replay(connection)
         self._journal.open()
-        self._reader = open_reader(self.path)
-        self._inline_reader = open_reader(self.path)
+        self._reader = open_reader(self.path, disk=self._disk)
+        self._inline_reader = open_reader(self.path, disk=self._disk)
         self._connections += [self._reader, self._inline_reader]
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._writer = Writer(

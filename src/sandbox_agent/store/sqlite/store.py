@@ -28,6 +28,7 @@ from sandbox_agent.store.records import decode_record, encode_record
 from sandbox_agent.store.sqlite import reading
 from sandbox_agent.store.sqlite.batches import ROW_BYTES, encode_lines, unpack_append
 from sandbox_agent.store.sqlite.database import Database
+from sandbox_agent.store.sqlite.disk import REAL, Disk
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
 from sandbox_agent.store.sqlite.writer import Pace
 
@@ -48,10 +49,11 @@ class SqliteStore:
         memory_bytes: int,
         clock: Callable[[], float] = time.time,
         pace: Pace | None = None,
+        disk: Disk = REAL,
     ) -> None:
         """`path` is the database file; journal and lock lie beside it."""
         self._database = Database(
-            path, clock=clock, pace=pace or Pace(), retention=retention, memory_bytes=memory_bytes
+            path, clock=clock, pace=pace or Pace(), retention=retention, memory_bytes=memory_bytes, disk=disk
         )
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
