@@ -45,8 +45,8 @@ class FailingConnection(sqlite3.Connection):
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         with self.disk.gate:
             cursor = self._execute(sql, *values)
-        if sql == "COMMIT" and self.disk.random.random() < 0.3:
-            time.sleep(0.002)  # much can happen between a commit and what follows it
+        if sql == "COMMIT" and self.disk.random.random() < 0.5:
+            time.sleep(0.004)  # much can happen between a commit and what follows it
         return cursor
 
     def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
@@ -153,7 +153,7 @@ class Life:
             self._damage(self.home / f"life{number}")
 
     async def _start(self, path: Path, disk: FailingDisk) -> SqliteStore:
-        pace = Pace(linger=self.random.choice([0.0, 0.0, 30.0]), longest_retry=0.01)
+        pace = Pace(linger=self.random.choice([0.0, 30.0]), longest_retry=0.01)
         memory = self.random.choice([6000, 1 << 20])
         store = SqliteStore(path, retention=KEEP_ALL, memory_bytes=memory, pace=pace, disk=disk)
         try:
@@ -191,7 +191,7 @@ class Life:
             case 9:
                 disk.rate = self.random.choice([0.0, 0.0, 0.05, 0.5])
             case 10:
-                await asyncio.sleep(self.random.choice([0, 0.001, 0.003]))
+                await asyncio.sleep(self.random.choice([0, 0.001, 0.006]))
             case _:
                 await self._read_some(store)
 
