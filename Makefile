@@ -9,7 +9,7 @@ CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 
 
 PREFIX ?= $(HOME)/.local
 
-.PHONY: setup demo install uninstall test packages test-agents dist docs check bench lock format clean
+.PHONY: setup demo install uninstall test packages generated test-agents dist docs check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
@@ -39,6 +39,9 @@ packages: sdks/typescript/node_modules/.installed inspector/node_modules/.instal
 		echo "installing npm packages of $* …"; cd $* && \
 		for try in 1 2 3; do npm ci --loglevel=error --no-audit --no-fund >/dev/null && touch node_modules/.installed && break; sleep $$try; done; \
 	else echo "npm is not installed: tests of $* are skipped"; fi
+
+generated: $(VENV)/.dev      ## what the TypeScript SDK takes from the server's tables
+	@$(BIN)/python sdks/typescript/scripts/methods.py
 
 test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
 	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n 2 \

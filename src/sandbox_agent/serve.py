@@ -16,23 +16,26 @@ from pathlib import Path
 import uvicorn
 
 from sandbox_agent.agents import Catalog
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.asgi.app import App, AppLimits
+from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.server.direct import DirectProtocol
-from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled
+from sandbox_agent.http.server.websocket import bounded_websocket
+from sandbox_agent.http.server.wire import BoundedProtocol, Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.agents.agent import AgentOptions
 from sandbox_agent.hub.housekeeping import close_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
+from sandbox_agent.process import ROSTER, no_orphans
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
-from sandbox_agent.store import open_store
+from sandbox_agent.store import Retention, make_store
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -46,24 +49,82 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     _allow_sockets(settings.max_sockets)
     listener = _listen(settings.host, settings.port)
     _favour_the_loop()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with no_orphans(settings.data_path), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, listener, redactor, announce))
+
+
+def hub_options(settings: Settings) -> HubOptions:
+    """Raises InvalidParams for a permission mode that there is not."""
+    agent = AgentOptions(
+        start_timeout=settings.agent_start_timeout_ms / 1000,
+        stop_grace=settings.agent_stop_grace_ms / 1000,
+        budget=Budget(
+            queued_prompts=settings.max_queued_prompts,
+            open_requests=settings.max_open_requests,
+            open_request_bytes=settings.open_request_bytes,
+            early_bytes=settings.early_update_bytes,
+            tool_calls=settings.max_tool_calls,
+        ),
+        policy=parse_policy(settings.permission_mode, field="permission_mode"),
+        line_bytes=settings.max_line_bytes,
+    )
+    patience = settings.permission_timeout_ms
+    return HubOptions(
+        agent=agent,
+        window_bytes=settings.connection_memory_bytes,
+        feed_bytes=settings.feed_memory_bytes,
+        connections=settings.max_connections,
+        refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
+        unattended=None if patience is None else patience / 1000,
+    )
+
+
+def file_limits(settings: Settings) -> FileLimits:
+    return FileLimits(
+        refuse_backslash=False,
+        max_archive_bytes=settings.max_archive_bytes,
+        max_archive_entries=settings.max_archive_entries,
+        max_member_bytes=settings.max_member_bytes,
+        max_archive_depth=settings.max_archive_depth,
+        max_gzip_ratio=settings.max_gzip_ratio,
+        gzip_ratio_after=settings.gzip_ratio_after,
+        max_file_bytes=settings.max_file_bytes,
+        max_inline_bytes=settings.max_inline_bytes,
+        max_listed=settings.max_listed,
+        stall_seconds=settings.upload_stall_ms / 1000,
+        max_operations=settings.max_file_operations,
+        max_streams=settings.max_file_streams,
+        workers=settings.file_workers,
+    )
+
+
+def retention(settings: Settings) -> Retention:
+    days = settings.retention_days
+    return Retention(age=None if days is None else days * 86_400, bytes=settings.retention_bytes)
+
+
+def app_limits(settings: Settings) -> AppLimits:
+    return AppLimits(in_flight=settings.max_requests, subscribers=settings.max_subscribers)
 
 
 async def _serve(
     settings: Settings, listener: socket.socket, redactor: Redactor, announce: Callable[[str], None]
 ) -> None:
-    store = open_store(
+    store = make_store(
         settings.store,
         settings.data_path,
-        retention_age=None if settings.retention_days is None else settings.retention_days * 86_400,
-        retention_bytes=settings.retention_bytes,
+        retention=retention(settings),
+        memory_bytes=settings.store_memory_bytes,
     )
     await store.open()
     files = FileService(
-        [Path(root) for root in settings.fs_root], Path.cwd(), FileLimits(max_file_bytes=settings.max_file_bytes)
+        [Path(root) for root in settings.fs_root],
+        Path.cwd(),
+        file_limits(settings),
+        data_dir=settings.data_path,
     )
     try:
+        await files.mend()
         catalog = Catalog(
             settings.agents,
             data_dir=settings.data_path,
@@ -71,17 +132,22 @@ async def _serve(
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
+        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
-        config = _uvicorn_config(app, settings)
+        sockets = Sockets(settings.max_sockets)
+        config = _uvicorn_config(app, settings, sockets)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
-        hub.background(watch_store(hub))
-        hub.background(close_idle(hub, settings.connection_idle_ms / 1000))
-        sweeper = asyncio.create_task(close_stalled(server.server_state))
+        hub.tasks.start(watch_store(hub))
+        hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
+        chores = [
+            asyncio.create_task(close_stalled(server.server_state, sockets)),
+            asyncio.create_task(ROSTER.reap_adopted()),
+        ]
         try:
             await server.serve(sockets=[listener])
         finally:
-            sweeper.cancel()
+            for chore in chores:
+                chore.cancel()
     finally:
         await files.close()
         await store.close()
@@ -110,7 +176,7 @@ def _parts(
         cors=cors,
         redactor=redactor,
         telemetry=Telemetry(logs_access=settings.access_log),
-        limits=AppLimits(subscribers=settings.max_subscribers),
+        limits=app_limits(settings),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
         default_agent=settings.default_agent,
@@ -170,13 +236,13 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
+def _uvicorn_config(app: App, settings: Settings, sockets: Sockets) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
-        http=bounded(settings.max_sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
+        http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
-        ws="websockets-sansio",
+        ws=bounded_websocket(sockets),
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
         lifespan="off",
@@ -195,20 +261,6 @@ def _favour_the_loop() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(0.001)
-
-
-def _options(settings: Settings) -> HubOptions:
-    agent = AgentOptions(
-        queued_prompts=settings.max_queued_prompts,
-        line_bytes=settings.max_line_bytes,
-        policy=parse_policy(settings.permission_mode, field="permission_mode"),
-    )
-    patience = settings.permission_timeout_ms
-    return HubOptions(
-        agent=agent,
-        connections=settings.max_connections,
-        unattended=None if patience is None else patience / 1000,
-    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -68,6 +68,7 @@ def _leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str
 
 
 ELSEWHERE = {
+    "store check": "test_store.py",
     "run": "test_run.py",
     "demo": "test_demo.py",
     "daemon start": "test_daemon.py",

@@ -139,8 +139,12 @@ async def _install(target: Target, agent: str, options: dict[str, Any]) -> Facts
 
                 told = await sandbox.agents.install(agent, progress=lambda step: advance(Step(**step)), **options)
                 return {"agent": agent, **told}
+        from sandbox_agent.agents import InstallWish  # noqa: PLC0415
+        from sandbox_agent.core.ids import AgentId  # noqa: PLC0415
+
         progress: Callable[[Progress], None] = advance
-        return _facts(await _catalog().install(agent, progress=progress, **options))  # type: ignore[arg-type]
+        wish = InstallWish(**options)
+        return _facts(await _catalog().install(AgentId(agent), wish, progress=progress))
 
 
 def _catalog() -> Catalog:

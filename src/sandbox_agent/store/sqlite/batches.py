@@ -13,7 +13,8 @@ from functools import lru_cache
 
 import msgspec
 
-from sandbox_agent.store.base import Entry, Source
+from sandbox_agent.store.base import Source
+from sandbox_agent.store.entries import lost_notice
 from sandbox_agent.store.sqlite.operations import Append
 
 ROW_BYTES = 256 * 1024
@@ -25,6 +26,10 @@ _decode_body = msgspec.msgpack.Decoder(_Body).decode
 _decode_row = msgspec.msgpack.Decoder(list[_Body]).decode
 
 
+class DamagedRow(Exception):
+    """The row's bytes are not those that were written."""
+
+
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Consecutive appends of one stream."""
 
@@ -34,16 +39,22 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     ended: float
     body: bytes
 
+    @property
+    def checksum(self) -> int:
+        return row_checksum(self.first, self.last, self.body)
+
 
 def encode_lines(time: float, source: Source, lines: Sequence[bytes]) -> bytes:
     return _encode((time, source, lines))
 
 
 def encode_loss(time: float, first: int, last: int, reason: str) -> bytes:
-    """The notice that takes the place of lines that could not be kept."""
-    params = {"fromSequence": first, "toSequence": last, "reason": reason}
-    notice = {"jsonrpc": "2.0", "method": "_sandboxagent/history/lost", "params": params}
-    return encode_lines(time, "server", [msgspec.json.encode(notice)])
+    return encode_lines(time, "server", [lost_notice(first, last, reason)])
+
+
+def row_checksum(first: int, last: int, body: bytes) -> int:
+    """Over the place as well: a row that got another's numbers is as wrong as one that got another's bytes."""
+    return zlib.crc32(body, zlib.crc32(b"%d-%d" % (first, last)))
 
 
 def pack_rows(appends: Iterable[Append]) -> Iterator[Row]:
@@ -60,13 +71,18 @@ def pack_rows(appends: Iterable[Append]) -> Iterator[Row]:
         yield _pack(open_row)
 
 
-def unpack_row(last: int, body: bytes) -> Iterator[tuple[int, _Body]]:
-    """Each body of a row with the sequence of its first line."""
-    bodies = _inflate(body)
+def unpack_row(first: int, last: int, body: bytes, checksum: int | None) -> Iterator[tuple[int, _Body]]:
+    """Each body of a row with the sequence of its first line. Raises DamagedRow.
+
+    Rows of earlier versions have no checksum."""
+    if checksum is not None and row_checksum(first, last, body) != checksum:
+        raise DamagedRow("wrong checksum")
+    try:
+        bodies = _inflate(body)
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise DamagedRow(str(error)) from error
     sequence = last + 1 - sum(len(lines) for _, _, lines in bodies)
-    for unpacked in bodies:
-        yield sequence, unpacked
-        sequence += len(unpacked[2])
+    return _numbered(sequence, bodies)
 
 
 def unpack_append(append: Append) -> tuple[int, _Body]:
@@ -74,29 +90,10 @@ def unpack_append(append: Append) -> tuple[int, _Body]:
     return append.last + 1 - len(body[2]), body
 
 
-class Page:
-    """Gathers the entries of one read and knows when it is full."""
-
-    def __init__(self, *, after: int, limit: int, max_bytes: int) -> None:
-        self.entries: list[Entry] = []
-        self.after = after
-        self.is_full = limit <= 0
-        self._room = limit
-        self._bytes_left = max_bytes
-
-    def add(self, first: int, time: float, source: Source, lines: Sequence[bytes]) -> None:
-        """Take those of the lines that are later than all before, until the page is full."""
-        start = max(0, self.after + 1 - first)
-        for offset in range(start, len(lines)):
-            envelope = lines[offset]
-            self._bytes_left -= len(envelope)
-            if self._room <= 0 or (self._bytes_left < 0 and self.entries):
-                self.is_full = True
-                return
-            self.after = first + offset
-            self.entries.append(Entry(self.after, time, source, envelope))
-            self._room -= 1
-        self.is_full = self._room <= 0 or self._bytes_left <= 0
+def _numbered(sequence: int, bodies: list[_Body]) -> Iterator[tuple[int, _Body]]:
+    for body in bodies:
+        yield sequence, body
+        sequence += len(body[2])
 
 
 def _pack(appends: list[Append]) -> Row:

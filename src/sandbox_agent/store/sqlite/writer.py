@@ -5,24 +5,19 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from sandbox_agent.store.sqlite.applying import (
-    StaleEpochError,
-    apply_operations,
-    purge_dropped,
-    remove_aged,
-    remove_oldest,
-)
+from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import ROW_BYTES
-from sandbox_agent.store.sqlite.condition import Condition
+from sandbox_agent.store.sqlite.intake import StaleEpochError, purge_dropped, remove_aged, remove_oldest, take_in
 from sandbox_agent.store.sqlite.journal import Journal
 from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
 from sandbox_agent.store.sqlite.pending import Pending
+from sandbox_agent.store.sqlite.schema import transaction
+from sandbox_agent.store.sqlite.troubles import Troubles
 
 _FIRST_RETRY = 0.1
 _PURGE_ROWS = 64
@@ -41,11 +36,6 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     retention_interval: float = 60.0
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    age: float | None = None
-    bytes: int | None = None
-
-
 class Writer:
     def __init__(
         self,
@@ -55,7 +45,8 @@ class Writer:
         epoch: int,
         pending: Pending,
         journal: Journal,
-        condition: Condition,
+        troubles: Troubles,
+        mend_journal: Callable[[], None],
         clock: Callable[[], float],
         pace: Pace,
         retention: Retention,
@@ -66,7 +57,8 @@ class Writer:
         self._epoch = epoch
         self._pending = pending
         self._journal = journal
-        self._condition = condition
+        self._troubles = troubles
+        self._mend_journal = mend_journal
         self._clock = clock
         self._pace = pace
         self._retention = retention
@@ -109,32 +101,32 @@ class Writer:
                 self._work()
             except Exception as error:  # noqa: BLE001 - the thread must outlive a fault of ours
                 _log.exception("the store's writer stumbled")
-                self._condition.report("database", f"internal error: {error}")
+                self._troubles.report("database", f"internal error: {error}")
                 self._fall_back()
-            if self._closing.is_set() and self._condition.has_problem("database"):
+            if self._closing.is_set() and self._troubles.has_problem("database"):
                 break
 
     def _work(self) -> None:
         if not self._pending:
             self._wake.wait(0.01 if self._has_dropped else 1.0)
         if self._pending:
-            if not self._condition.is_degraded:
+            if not self._troubles.is_degraded:
                 self._hurry.wait(self._pace.linger)
             if not self._closing.is_set():
                 self._hurry.clear()
         self._wake.clear()
-        if self._pending or self._condition.has_problem("database"):
+        if self._pending or self._troubles.has_problem("database"):
             self._guard(self._commit)
-        if self._condition.has_problem("journal"):
-            self._probe_journal()
-        if not self._closing.is_set() and not self._condition.has_problem("database"):
+        if self._troubles.has_problem("journal"):
+            self._try_journal()
+        if not self._closing.is_set() and not self._troubles.has_problem("database"):
             self._guard(self._clear_out)
 
     def _guard(self, step: Callable[[], None]) -> None:
         try:
             step()
         except (sqlite3.Error, OSError, StaleEpochError) as error:
-            self._condition.report("database", str(error))
+            self._troubles.report("database", str(error))
             self._fall_back()
 
     def _fall_back(self) -> None:
@@ -146,15 +138,14 @@ class Writer:
         """Take in what is pending; if nothing is, find out whether the database can be written to."""
         operations = self._pending.take(self._pace.transaction_bytes)
         self._check_file()
-        with self._transaction():
-            apply_operations(self._connection, self._epoch, operations)
+        take_in(self._connection, self._epoch, operations, self._troubles.refuse)
         self._pending.settle()
         if operations:
             self._journal.release(operations[-1].number)
         self._has_dropped |= any(isinstance(operation, Drop | DeleteSession) for operation in operations)
         self._retry = _FIRST_RETRY
         self._made_room.set()
-        self._condition.clear("database")
+        self._troubles.clear("database")
 
     def _check_file(self) -> None:
         """A database that was deleted under us takes everything in, and keeps none of it."""
@@ -162,18 +153,16 @@ class Writer:
         if (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise OSError(f"{self._path} was replaced while the server was running; restart the server")
 
-    def _probe_journal(self) -> None:
+    def _try_journal(self) -> None:
         try:
-            self._journal.probe()
+            self._mend_journal()
         except OSError as error:
-            self._condition.report("journal", str(error))
+            self._troubles.report("journal", str(error))
             self._closing.wait(min(self._retry, 1.0))
-        else:
-            self._condition.clear("journal")
 
     def _clear_out(self) -> None:
         if self._has_dropped:
-            with self._transaction():
+            with transaction(self._connection):
                 self._has_dropped = purge_dropped(self._connection, _PURGE_ROWS) > 0
         if self._clock() >= self._next_retention:
             self._next_retention = self._clock() + self._pace.retention_interval
@@ -184,14 +173,14 @@ class Writer:
         """Remove what is too old or too much, in small steps; new work interrupts until the next time."""
         age, size = self._retention.age, self._retention.bytes
         while age is not None and not self._hurry.is_set():
-            with self._transaction():
+            with transaction(self._connection):
                 if not remove_aged(self._connection, self._clock() - age, _PURGE_ROWS):
                     break
         while size is not None and not self._hurry.is_set():
             excess = self._used_bytes() - size
             if excess <= 0:
                 break
-            with self._transaction():
+            with transaction(self._connection):
                 if not remove_oldest(self._connection, min(_PURGE_ROWS, 1 + excess // ROW_BYTES)):
                     break
 
@@ -207,14 +196,3 @@ class Writer:
     def _pragma(self, name: str) -> int:
         (value,) = self._connection.execute(f"PRAGMA {name}").fetchone()
         return int(value)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
