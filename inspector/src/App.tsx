@@ -8,6 +8,8 @@ import { AgentsView } from "./views/AgentsView";
 import { NewSession } from "./views/NewSession";
 import { SessionList } from "./views/SessionList";
 import { SessionView } from "./views/SessionView";
+import { Icon } from "./parts/Icon";
+import "./App.css";
 
 export function App() {
   const { path, query } = useRoute();
@@ -61,8 +63,8 @@ function TopBar({ section }: { section: string }) {
           Agents
         </a>
       </nav>
-      <button type="button" className="quiet theme" onClick={() => setTheme(nextTheme(theme))}>
-        {THEMES[theme]}
+      <button type="button" className="quiet icon-button" aria-label={THEMES[theme]} title={THEMES[theme]} onClick={() => setTheme(nextTheme(theme))}>
+        <Icon name={theme} />
       </button>
     </header>
   );

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
 import { type DiffLine, diffLines, sideBySide, withContext } from "./diff";
+import "./DiffView.css";
 
 const SIGNS = { same: " ", added: "+", removed: "−" } as const;
 

@@ -1,4 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
+import { Icon } from "./Icon";
+import "./Menu.css";
 
 /** Things to do behind a small button. It closes when one is chosen, on Escape, and on a click elsewhere. */
 export function Menu({ label, children }: { label: string; children: ReactNode }) {
@@ -25,7 +27,7 @@ export function Menu({ label, children }: { label: string; children: ReactNode }
       }}
     >
       <summary aria-label={label} title={label}>
-        ⋯
+        <Icon name="more" size={18} />
       </summary>
       <div className="menu-items" onClick={shut}>
         {children}

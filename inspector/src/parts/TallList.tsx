@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useLayoutEffect, useReducer, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { Viewport } from "./viewport";
+import "./TallList.css";
 
 interface Props {
   count: number;

@@ -1,6 +1,7 @@
 import { memo, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { spansOf } from "./ansi";
 import { bytes } from "./small";
+import "./TerminalOutput.css";
 
 const TAIL = 16_000;
 

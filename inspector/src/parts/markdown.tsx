@@ -1,6 +1,7 @@
 import MarkdownIt from "markdown-it";
 import { memo, useMemo } from "react";
 import type { GrowingText } from "../state/text";
+import "./markdown.css";
 
 /**
  * Agents' text is hostile until shown otherwise: no HTML, no images from anywhere, links only to the web and only

@@ -1,4 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
+import { Icon } from "./Icon";
+import "./small.css";
 
 /** Where an agent, a session or a tool call stands: always a word, never only a colour. */
 export function Status({ tone, children }: { tone: "good" | "busy" | "bad" | "idle" | "ask"; children: ReactNode }) {
@@ -25,7 +27,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
       <header>
         <h2 id="dialog-title">{title}</h2>
         <button type="button" className="quiet" aria-label="Close" onClick={onClose}>
-          ✕
+          <Icon name="close" />
         </button>
       </header>
       {children}

@@ -6,6 +6,7 @@ import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 import { InstallCard } from "./InstallCard";
+import "./AgentsView.css";
 
 export function AgentsView() {
   const { agents, error, isLoaded } = useStore(agentList);

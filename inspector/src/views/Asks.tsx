@@ -6,6 +6,7 @@ import { Status } from "../parts/small";
 import { useAnswer } from "../state/server";
 import type { AskItem } from "../state/timeline";
 import { ToolContents } from "./ToolCall";
+import "./Asks.css";
 
 /** Something that the agent wants to know before it goes on. */
 export function AskCard({ item }: { item: AskItem }) {

@@ -1,6 +1,8 @@
 import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
 import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { bytes, ErrorLine } from "../parts/small";
+import { Icon } from "../parts/Icon";
+import "./Composer.css";
 
 interface Props {
   isBusy: boolean;
@@ -117,7 +119,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
               <li key={index} className="attachment">
                 <span className="mono">{file.name}</span> <span className="muted">{bytes(file.size)}</span>
                 <button type="button" className="quiet small" aria-label={`Remove ${file.name}`} onClick={() => setFiles(files.filter((one) => one !== file))}>
-                  ✕
+                  <Icon name="close" size={14} />
                 </button>
               </li>
             ))}
@@ -146,6 +148,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
             <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
+              <Icon name="attach" />
               Attach
             </button>
             <span className="hint muted">{isLocked ? "" : isBusy ? "Escape cancels the turn" : "Enter sends, Shift+Enter starts a line"}</span>

@@ -6,6 +6,8 @@ import { type Row, Rows } from "../state/rows";
 import type { Item, PlanItem, TextItem, Timeline } from "../state/timeline";
 import { AskCard } from "./Asks";
 import { Block, ToolCard } from "./ToolCall";
+import { Icon } from "../parts/Icon";
+import "./ConversationView.css";
 
 /** The conversation as people read it. `version` tells that the timeline, which is mutable, has changed. */
 export function ConversationView({ timeline, isReady }: { timeline: Timeline; version: number; isReady: boolean }) {
@@ -134,7 +136,7 @@ function Thought({ item }: { item: TextItem }) {
   );
 }
 
-const MARKS = { pending: "○", in_progress: "◐", completed: "●" } as const;
+const MARKS = { pending: "pending", in_progress: "running", completed: "done" } as const;
 
 function PlanCard({ item }: { item: PlanItem }) {
   const { entries } = item.plan;
@@ -151,7 +153,7 @@ function PlanCard({ item }: { item: PlanItem }) {
         {entries.map(({ content, status, priority }, index) => (
           <li key={index} className={status}>
             <span className="mark" role="img" aria-label={status.replace("_", " ")}>
-              {MARKS[status] ?? "○"}
+              <Icon name={MARKS[status] ?? "pending"} />
             </span>
             <span>{content}</span>
             {priority === "high" && <span className="tag">high</span>}

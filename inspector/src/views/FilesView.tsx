@@ -2,6 +2,8 @@ import type { FsEntry } from "sandbox-agent-client";
 import { type ChangeEvent, useCallback, useEffect, useRef, useState } from "react";
 import { bytes, Dialog, Empty, ErrorLine, save, Time } from "../parts/small";
 import { reasonOf, sandbox } from "../state/server";
+import { Icon } from "../parts/Icon";
+import "./FilesView.css";
 
 const SHOWN = 512_000;
 
@@ -64,9 +66,11 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
         <Crumbs path={path} root={root} onGo={enter} />
         <input ref={chooser} type="file" multiple hidden onChange={onChosen} />
         <button type="button" onClick={() => void load()}>
+          <Icon name="refresh" />
           Refresh
         </button>
         <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+          <Icon name="upload" />
           Upload
         </button>
       </div>
@@ -97,6 +101,7 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
               <li key={entry.path}>
                 <button type="button" className="entry-row" aria-pressed={entry.path === opened?.path} onClick={() => choose(entry)}>
                   <span className="mono name">
+                    <Icon name={entry.entryType === "directory" ? "folder" : "file"} />
                     {entry.name}
                     {entry.entryType === "directory" ? "/" : ""}
                   </span>
@@ -165,7 +170,7 @@ function FileView({ entry, sessionId, onClose }: { entry: FsEntry; sessionId: st
           Download
         </button>
         <button type="button" className="quiet small" aria-label="Close the file" onClick={onClose}>
-          ✕
+          <Icon name="close" />
         </button>
       </header>
       <ErrorLine text={error} />

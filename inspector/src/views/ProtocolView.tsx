@@ -4,6 +4,8 @@ import { VirtualList } from "../parts/VirtualList";
 import { describe, type Envelope } from "../state/journal";
 import { KINDS, type Kind, Search } from "../state/search";
 import type { Timeline } from "../state/timeline";
+import { Icon } from "../parts/Icon";
+import "./ProtocolView.css";
 
 const ROW = 28;
 /** Milliseconds of searching at a stretch. */
@@ -85,7 +87,7 @@ function Detail({ envelope, onClose }: { envelope: Envelope; onClose: () => void
           {isCopied ? "Copied" : "Copy as JSON"}
         </button>
         <button type="button" className="quiet small" aria-label="Close the message" onClick={onClose}>
-          ✕
+          <Icon name="close" />
         </button>
       </header>
       <pre className="mono" tabIndex={0}>

@@ -5,6 +5,8 @@ import { sessionList } from "../state/lists";
 import { keyOf, type Live, liveness } from "../state/liveness";
 import { address } from "../state/route";
 import { useStore } from "../state/store";
+import { Icon } from "../parts/Icon";
+import "./SessionList.css";
 
 /** Every session on the server. */
 export function SessionList({ current, onNew }: { current: string | null; onNew: () => void }) {
@@ -21,6 +23,7 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
     <aside className="sidebar" aria-label="Sessions">
       <div className="sidebar-head">
         <button type="button" id="new-session" className="primary" onClick={onNew}>
+          <Icon name="add" />
           New session
         </button>
         <input type="search" aria-label="Search sessions" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />

@@ -13,6 +13,8 @@ import { FilesView } from "./FilesView";
 import { ProtocolView } from "./ProtocolView";
 import { SessionActions } from "./SessionActions";
 import { nameOf } from "./SessionList";
+import { Icon } from "../parts/Icon";
+import "./SessionView.css";
 
 const TABS = ["conversation", "protocol", "both", "files"] as const;
 type Tab = (typeof TABS)[number];
@@ -87,7 +89,7 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
     <header className="session-header">
       <div className="line">
         <a className="back" href={address(["sessions"])} aria-label="All sessions">
-          ‹
+          <Icon name="back" size={20} />
         </a>
         <h1 title={title}>{title}</h1>
         <SessionStatus view={view} isOffline={isOffline} />

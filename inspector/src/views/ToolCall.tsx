@@ -6,6 +6,8 @@ import { MarkdownText } from "../parts/markdown";
 import { bytes, Status } from "../parts/small";
 import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
+import { Icon, iconOfTool } from "../parts/Icon";
+import "./ToolCall.css";
 
 const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad" } as const;
 const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
@@ -25,7 +27,10 @@ export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Termi
   const isOpen = choice ?? wasOpen.current;
   const head = (
     <>
-      <span className="tool-kind">{(call.kind ?? "tool").replace("_", " ")}</span>
+      <span className="tool-kind" title={(call.kind ?? "tool").replace("_", " ")}>
+        <Icon name={iconOfTool(call.kind)} />
+        <span className="visually-hidden">{(call.kind ?? "tool").replace("_", " ")}</span>
+      </span>
       <span className="tool-title mono" title={call.title}>
         {call.title}
       </span>
