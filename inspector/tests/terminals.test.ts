@@ -84,7 +84,7 @@ describe("a question that another client answered", () => {
     expect(timeline.isPuzzled).toBe(true);
     const envelope = { jsonrpc: "2.0", id: 7, result: { outcome: { outcome: "selected", optionId: "y" } } };
     timeline.explain([{ sequence: 9, time: "2026-01-01T00:00:00Z", source: "client", envelope }]);
-    expect(timeline.items.at(-1)).toMatchObject({ outcome: "Yes", by: "another client" });
+    expect((timeline.items.at(-1) as ToolItem).asks).toMatchObject([{ outcome: "Yes", by: "another client" }]);
     expect(timeline.isPuzzled).toBe(false);
   });
 });

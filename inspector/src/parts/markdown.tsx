@@ -1,6 +1,5 @@
 import MarkdownIt from "markdown-it";
 import { memo, useMemo } from "react";
-import type { GrowingText } from "../state/text";
 import "./markdown.css";
 
 /**
@@ -38,19 +37,6 @@ const Piece = memo(function Piece({ source }: { source: string }) {
   const html = useMemo(() => ({ __html: markdown.render(source) }), [source]);
   return <div className="markdown" dangerouslySetInnerHTML={html} />;
 });
-
-/** Text as it streams, or one piece of it: what is settled is not drawn again. */
-export function Markdown({ text, piece }: { text: GrowingText; piece?: number }) {
-  if (piece !== undefined) return text.pieces === 0 ? null : <Piece source={text.piece(piece)} />;
-  return (
-    <>
-      {text.settled.map((settled, index) => (
-        <Piece key={index} source={settled} />
-      ))}
-      {text.tail !== "" && <Piece source={text.tail} />}
-    </>
-  );
-}
 
 export function MarkdownText({ source }: { source: string }) {
   return <Piece source={source} />;

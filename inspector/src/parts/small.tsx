@@ -55,7 +55,7 @@ export function ErrorLine({ text }: { text: string | null }) {
 // Made once: toLocaleString makes one of these at every call, which takes longer than all the rest of a row.
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export function Time({ at, withDate = false }: { at: number; withDate?: boolean }) {
   const date = new Date(at);

@@ -27,11 +27,9 @@ export class Viewport {
   }
 
   /** The indexes of the rows to draw, in order. */
-  choose(pinned: number[]): number[] {
+  choose(): number[] {
     [this.#first, this.#last] = this.#range(MARGIN);
-    const rows = new Set(pinned);
-    for (let index = this.#first; index < this.#last; index += 1) rows.add(index);
-    return [...rows].sort((one, other) => one - other);
+    return Array.from({ length: this.#last - this.#first }, (_, index) => this.#first + index);
   }
 
   between(first: number, last: number): number {
@@ -75,6 +73,11 @@ export class Viewport {
     const row = this.#heights.at(this.#top);
     this.#anchor = { row, above: this.#top - this.#heights.before(row) };
     return this.#needsMore() || wasAtEnd !== this.isAtEnd;
+  }
+
+  /** Go to the end, and stay there. */
+  jump(): void {
+    this.isAtEnd = true;
   }
 
   /** What was folded or unfolded is so again when its row comes back. */

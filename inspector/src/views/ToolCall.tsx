@@ -6,6 +6,8 @@ import { MarkdownText } from "../parts/markdown";
 import { bytes, Status } from "../parts/small";
 import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
+import type { AskItem } from "../state/timeline";
+import { Outcome } from "./Outcome";
 import { Icon, iconOfTool } from "../parts/Icon";
 import "./ToolCall.css";
 
@@ -13,9 +15,17 @@ const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed:
 const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
 const LONG = 4_000;
 
-export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Terminal[] }) {
+interface CardProps {
+  call: ToolCall;
+  terminals: Terminal[];
+  asks: AskItem[];
+}
+
+/** A step of the turn: one quiet line, which unfolds. Who allowed it is told with it. */
+export function ToolCard({ call, terminals, asks }: CardProps) {
   const [choice, setChoice] = useState<boolean | null>(null);
   const wasOpen = useRef(false);
+  const isAsking = asks.some(({ outcome }) => outcome === null);
   const status = call.status ?? "pending";
   const isRunning = status === "in_progress";
   const content = call.content ?? [];
@@ -23,33 +33,55 @@ export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Termi
   // what opens by itself stays open until somebody closes it
   const hasOutput = terminals.some(({ output }) => output !== null) || content.some(({ type }) => type === "content");
   wasOpen.current ||= status === "failed" || (isRunning && hasOutput);
-  wasOpen.current ||= status !== "pending" && content.some(({ type }) => type === "diff");
+  wasOpen.current ||= status !== "pending" && !isAsking && content.some(({ type }) => type === "diff");
   const isOpen = choice ?? wasOpen.current;
+  const kind = (call.kind ?? "tool").replace("_", " ");
   const head = (
     <>
-      <span className="tool-kind" title={(call.kind ?? "tool").replace("_", " ")}>
+      <span className="tool-kind" title={kind}>
         <Icon name={iconOfTool(call.kind)} />
-        <span className="visually-hidden">{(call.kind ?? "tool").replace("_", " ")}</span>
+        <span className="visually-hidden">{kind}</span>
       </span>
-      <span className="tool-title mono" title={call.title}>
+      <span className={`tool-title mono ${isRunning ? "runs" : ""}`} title={call.title}>
         {call.title}
       </span>
-      <Status tone={TONES[status] ?? "idle"}>{WORDS[status] ?? status}</Status>
+      {isAsking ? <Status tone="ask">Asking</Status> : <ToolStatus status={status} />}
     </>
   );
-  if (!hasMore) return <div className="card tool head">{head}</div>;
   const toggle = (event: MouseEvent): void => {
     event.preventDefault();
     setChoice(!isOpen);
   };
+  const settled = asks.filter(({ outcome }) => outcome !== null);
   return (
-    <details className="card tool" open={isOpen}>
-      <summary className="head" onClick={toggle}>
-        {head}
-      </summary>
-      <ToolContents call={call} terminals={terminals} />
-    </details>
+    <>
+      {hasMore ? (
+        <details className="tool" open={isOpen}>
+          <summary className="head" onClick={toggle}>
+            {head}
+            <span className="fold">
+              <Icon name="open" />
+            </span>
+          </summary>
+          <ToolContents call={call} terminals={terminals} />
+        </details>
+      ) : (
+        <div className="tool head">{head}</div>
+      )}
+      {settled.map((ask) => (
+        <div key={ask.key} className="ask of-tool">
+          <Outcome item={ask} />
+        </div>
+      ))}
+    </>
   );
+}
+
+/** That a step is done needs no word for those who see the others. */
+function ToolStatus({ status }: { status: string }) {
+  const tone = TONES[status as keyof typeof TONES] ?? "idle";
+  const word = WORDS[status as keyof typeof WORDS] ?? status;
+  return status === "completed" ? <span className="visually-hidden">{word}</span> : <Status tone={tone}>{word}</Status>;
 }
 
 export function ToolContents({ call, terminals = [] }: { call: ToolCall; terminals?: Terminal[] }) {
