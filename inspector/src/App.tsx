@@ -1,15 +1,17 @@
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Empty } from "./parts/small";
 import { address, useRoute } from "./state/route";
 import { isSignedOut } from "./state/server";
 import { useStore } from "./state/store";
 import { nextTheme, type Theme, useTheme } from "./state/theme";
-import { AgentsView } from "./views/AgentsView";
-import { NewSession } from "./views/NewSession";
 import { SessionList } from "./views/SessionList";
 import { SessionView } from "./views/SessionView";
 import { Icon } from "./parts/Icon";
 import "./App.css";
+
+// What is not in sight at first is fetched when it is.
+const AgentsView = lazy(async () => ({ default: (await import("./views/AgentsView")).AgentsView }));
+const NewSession = lazy(async () => ({ default: (await import("./views/NewSession")).NewSession }));
 
 export function App() {
   const { path, query } = useRoute();
@@ -25,7 +27,9 @@ export function App() {
     <div className={`app ${section} ${session === null ? "no-session" : "with-session"}`}>
       <TopBar section={section} />
       {section === "agents" ? (
-        <AgentsView />
+        <Suspense fallback={<main className="agents-page" />}>
+          <AgentsView />
+        </Suspense>
       ) : (
         <div className="body">
           <SessionList current={session} onNew={() => setMaking(true)} />
@@ -40,7 +44,11 @@ export function App() {
           )}
         </div>
       )}
-      {isMaking && <NewSession onClose={() => setMaking(false)} />}
+      {isMaking && (
+        <Suspense fallback={null}>
+          <NewSession onClose={() => setMaking(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import type { ContentBlock } from "@agentclientprotocol/sdk";
 import type { AgentConnection, Follower, Session, SessionEvent } from "sandbox-agent-client";
 import { Ancestry } from "./ancestry";
+import { noteFirstPrompt } from "./names";
 import { rememberPrompt, rememberedPrompt } from "./prompts";
 import { connections, reasonOf, sandbox } from "./server";
 import { Store } from "./store";
@@ -44,6 +45,7 @@ export class Conversation {
     if (session === null) return;
     const turnId = `inspector-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     rememberPrompt(turnId, prompt);
+    for (const block of prompt) if (block.type === "text") noteFirstPrompt(this.id, block.text);
     const sent = session.prompt([...prompt], { turnId }).then(
       () => this.#changed(),
       (error: unknown) => {

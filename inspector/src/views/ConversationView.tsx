@@ -2,7 +2,7 @@ import { memo, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { Boundary } from "../parts/Boundary";
 import { Icon } from "../parts/Icon";
 import { MarkdownText } from "../parts/markdown";
-import { duration, Empty, Time } from "../parts/small";
+import { Empty, Time, took } from "../parts/small";
 import { TallList } from "../parts/TallList";
 import { Viewport } from "../parts/viewport";
 import type { Conversation } from "../state/conversation";
@@ -154,7 +154,7 @@ function When({ item: { time, turn } }: { item: TextItem }) {
   return (
     <p className="when muted">
       <Time at={time} />
-      {turn?.began != null && turn.ended !== null && <span> · {duration(turn.ended - turn.began)}</span>}
+      {turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
     </p>
   );
 }

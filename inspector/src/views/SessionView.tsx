@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from "react";
+import { lazy, Suspense, useEffect, useMemo } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
@@ -8,12 +8,13 @@ import { connections } from "../state/server";
 import { useStore } from "../state/store";
 import { ConversationView } from "./ConversationView";
 import { Dock } from "./Dock";
-import { FilesView } from "./FilesView";
-import { ProtocolView } from "./ProtocolView";
 import { SessionActions } from "./SessionActions";
-import { nameOf } from "./SessionList";
+import { nameOf } from "../state/names";
 import { Icon } from "../parts/Icon";
 import "./SessionView.css";
+
+const FilesView = lazy(async () => ({ default: (await import("./FilesView")).FilesView }));
+const ProtocolView = lazy(async () => ({ default: (await import("./ProtocolView")).ProtocolView }));
 
 const TABS = ["conversation", "protocol", "both", "files"] as const;
 type Tab = (typeof TABS)[number];
@@ -51,8 +52,10 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
             <Dock conversation={conversation} view={view} isLocked={isLocked || !isReady} />
           </div>
         )}
+        <Suspense fallback={null}>
         {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
         {tab === "files" && <FilesView root={String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/")} sessionId={id} />}
+        </Suspense>
       </div>
     </main>
   );

@@ -1,15 +1,16 @@
 import type { ContentBlock, ToolCall, ToolCallContent } from "@agentclientprotocol/sdk";
-import { type MouseEvent, useRef, useState } from "react";
+import { lazy, type MouseEvent, Suspense, useRef, useState } from "react";
 import { plainText } from "../parts/ansi";
-import { DiffView } from "../parts/DiffView";
 import { MarkdownText } from "../parts/markdown";
-import { bytes, Status } from "../parts/small";
+import { bytes, Dialog, Status } from "../parts/small";
 import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
 import type { AskItem } from "../state/timeline";
 import { Outcome } from "./Outcome";
 import { Icon, iconOfTool } from "../parts/Icon";
 import "./ToolCall.css";
+
+const DiffView = lazy(async () => ({ default: (await import("../parts/DiffView")).DiffView }));
 
 const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad" } as const;
 const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
@@ -124,7 +125,11 @@ function TerminalCard({ terminal: { id, output, exit }, isRunning }: { terminal:
 function Content({ content, kind }: { content: ToolCallContent; kind: ToolCall["kind"] }) {
   switch (content.type) {
     case "diff":
-      return <DiffView path={content.path} before={content.oldText ?? ""} after={content.newText} />;
+      return (
+        <Suspense fallback={<p className="muted mono">{content.path}</p>}>
+          <DiffView path={content.path} before={content.oldText ?? ""} after={content.newText} />
+        </Suspense>
+      );
     case "terminal":
       return null; // among the terminals
     case "content":
@@ -149,7 +154,7 @@ export function Block({ block }: { block: ContentBlock }) {
       return <MarkdownText source={block.text} />;
     case "image":
       return /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType) ? (
-        <img className="inline-image" alt="From the conversation" src={`data:${block.mimeType};base64,${block.data}`} />
+        <ZoomableImage source={`data:${block.mimeType};base64,${block.data}`} />
       ) : (
         <p className="muted">An image of type {block.mimeType}</p>
       );
@@ -174,6 +179,22 @@ export function Block({ block }: { block: ContentBlock }) {
     default:
       return <Raw label="Content" value={block} />;
   }
+}
+
+function ZoomableImage({ source }: { source: string }) {
+  const [isLarge, setLarge] = useState(false);
+  return (
+    <>
+      <button type="button" className="quiet zoom" aria-label="Enlarge the image" onClick={() => setLarge(true)}>
+        <img className="inline-image" alt="From the conversation" src={source} />
+      </button>
+      {isLarge && (
+        <Dialog title="Image" isWide onClose={() => setLarge(false)}>
+          <img className="large-image" alt="From the conversation, enlarged" src={source} />
+        </Dialog>
+      )}
+    </>
+  );
 }
 
 function Raw({ label, value }: { label: string; value: unknown }) {
