@@ -11,7 +11,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import type { HistoryEvent, SessionEvent } from "sandbox-agent-client";
 import { MessageBody } from "./body";
-import { type Envelope, envelopeOf } from "./journal";
+import { Journal } from "./journal";
 import { optionsOf } from "./questions";
 import { type Terminal, Terminals } from "./terminals";
 import { type Turn, type TurnNotice, Turns } from "./turns";
@@ -79,8 +79,7 @@ export class Timeline {
   title: string | null = null;
   forkedFrom: string | null = null;
   ended: string | null = null;
-  /** Every envelope, both ways. Only ever grows. */
-  readonly journal: Envelope[] = [];
+  readonly journal = new Journal();
   readonly #tools = new Map<string, ToolItem>();
   readonly #calls = new Map<string, { method: string; turn: Turn | null }>();
   readonly #terminals = new Terminals();
@@ -93,7 +92,7 @@ export class Timeline {
 
   feed(events: SessionEvent[]): void {
     for (const event of events) {
-      this.journal.push(envelopeOf(event));
+      this.journal.add(event);
       this.#take(event);
     }
     this.version += 1;

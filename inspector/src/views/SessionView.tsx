@@ -14,9 +14,10 @@ import { Icon } from "../parts/Icon";
 import "./SessionView.css";
 
 const FilesView = lazy(async () => ({ default: (await import("./FilesView")).FilesView }));
+const ChangesView = lazy(async () => ({ default: (await import("./ChangesView")).ChangesView }));
 const ProtocolView = lazy(async () => ({ default: (await import("./ProtocolView")).ProtocolView }));
 
-const TABS = ["conversation", "protocol", "both", "files"] as const;
+const TABS = ["conversation", "protocol", "both", "files", "changes"] as const;
 type Tab = (typeof TABS)[number];
 
 export function SessionView({ id, agent }: { id: string; agent: string | null }) {
@@ -26,6 +27,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
   const tab = (TABS as readonly string[]).includes(query.get("tab") ?? "") ? (query.get("tab") as Tab) : "conversation";
   const { timeline, version, session, isReady, error } = view;
   const isLocked = session === null || session.setup.meta.readOnly === true || timeline.ended !== null;
+  const root = String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/");
   if (error !== null) {
     return (
       <main className="session">
@@ -53,8 +55,9 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
           </div>
         )}
         <Suspense fallback={null}>
-        {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
-        {tab === "files" && <FilesView root={String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/")} sessionId={id} />}
+          {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
+          {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
+          {tab === "changes" && <ChangesView timeline={timeline} version={version} root={root} sessionId={id} agent={session?.agent ?? agent ?? ""} />}
         </Suspense>
       </div>
     </main>
