@@ -2,16 +2,32 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 5 --require-hashes
-SELF   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check --retries 5
+PIP    := $(BIN)/$(PIP_INSTALL) --require-hashes
+SELF   := $(BIN)/$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e .
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
 
-.PHONY: setup demo test packages test-agents check bench lock format clean
+PREFIX ?= $(HOME)/.local
+
+.PHONY: setup demo install uninstall test packages test-agents dist check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
 
 demo: $(VENV)/.runtime       ## server, built-in agent, one streamed turn
 	@$(BIN)/sandbox-agent demo
+
+install:                     ## put the command `sandbox-agent` into $(PREFIX)/bin, independent of this checkout
+	@$(CHECK_PYTHON)
+	@$(PYTHON) -m venv --clear $(PREFIX)/lib/sandbox-agent
+	@$(PREFIX)/lib/sandbox-agent/bin/$(PIP_INSTALL) --require-hashes -r requirements/runtime.lock
+	@$(PREFIX)/lib/sandbox-agent/bin/$(PIP_INSTALL) --no-deps --no-build-isolation --no-index .
+	@mkdir -p $(PREFIX)/bin && ln -sf $(PREFIX)/lib/sandbox-agent/bin/sandbox-agent $(PREFIX)/bin/sandbox-agent
+	@echo "installed $$($(PREFIX)/bin/sandbox-agent --version) as $(PREFIX)/bin/sandbox-agent"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "add $(PREFIX)/bin to your PATH to use it";; esac
+
+uninstall:                   ## undo `make install`
+	rm -rf $(PREFIX)/lib/sandbox-agent $(PREFIX)/bin/sandbox-agent
 
 test: $(VENV)/.dev packages  ## all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
@@ -27,6 +43,12 @@ packages: sdks/typescript/node_modules/.installed inspector/node_modules/.instal
 test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
 	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n 2 \
 		--dist loadgroup tests/real_agents tests/agents/test_real_agents.py $(PYTEST_ARGS)
+
+dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in clean environments; publishes nothing
+	@rm -rf dist && mkdir dist
+	@$(BIN)/hatchling build -d dist
+	@cd sdks/typescript && npm pack --loglevel=error --pack-destination ../../dist
+	@SANDBOX_AGENT_DIST=dist $(BIN)/python -m pytest -n 0 tests/distribution $(PYTEST_ARGS)
 
 check: $(VENV)/.dev          ## lint, format, types, import arrow
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -50,7 +72,7 @@ clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
+	@$(CHECK_PYTHON)
 	@echo "setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 

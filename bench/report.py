@@ -44,8 +44,8 @@ def _doors(results: Results) -> str:
         "peer": "peer's `/v1/acp/{id}`",
     }
     lines = [
-        "Through each of the three doors, history on. `/acp` accepts a POST and answers with an event, the others",
-        "answer in the body. Plain ASGI is `direct_http = false`, without the [shortcut](adr/0005-direct-http.md).",
+        "Through each of the three transports, with history. `/acp` accepts a POST and answers with an event,",
+        "the others in the body. Plain ASGI is `direct_http = false`, without the [shortcut](adr/0005-direct-http.md).",
         "",
         "| work | " + " | ".join(servers.values()) + " |",
         "|---|" + "---:|" * len(servers),

@@ -1,12 +1,13 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
+import { licenses } from "./licenses.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
   base: "./",
-  plugins: [react()],
+  plugins: [react(), licenses()],
   resolve: {
     alias: { "sandbox-agent-client": here("../sdks/typescript/src/browser.ts") },
     dedupe: ["@agentclientprotocol/sdk"],

@@ -6,6 +6,8 @@ export default defineConfig({
   platform: "neutral",
   target: "es2022",
   dts: true,
+  // Our types and those of the ACP SDK use Symbol.asyncDispose, which projects with lib ES2022 do not have.
+  banner: { dts: '/// <reference lib="esnext.disposable" />' },
   sourcemap: false,
   deps: { neverBundle: [/^node:/] },
 });

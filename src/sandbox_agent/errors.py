@@ -10,6 +10,7 @@
     │   ├── MissingConnection        the connection header is absent
     │   ├── Unauthorized             no token, or a wrong one
     │   ├── Forbidden                Host, Origin or path is not allowed
+    │   ├── MethodNotAllowed         the path is there, the method is not
     │   ├── NotFound
     │   │   ├── UnknownConnection
     │   │   ├── UnknownAgent
@@ -20,8 +21,10 @@
     │   ├── NotAcceptable
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
+    │   │   └── HeadTooLarge         the request line and the headers
     │   ├── RangeNotSatisfiable
     │   ├── UploadStalled            no byte of the body came for too long
+    │   ├── ClientGone               it left before it had sent everything: nobody is told
     │   └── TooMany                  a limit on how many is reached: come back later
     │       └── SessionBusy          the session's prompt queue is full
     ├── AgentError                   the agent process broke it
@@ -30,12 +33,14 @@
     │   ├── AgentExited              it died while somebody was waiting
     │   ├── AgentUnsupported         it lacks the method that was asked for
     │   └── AgentTimeout             it did not answer in time
+    ├── RemoteError                  the agent answered with an error of its own, passed on as it is
     ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
     ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     ├── InstallError                 an install did not happen; nothing was changed
     │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
+    │   └── StoreDegraded            history is not being written just now: what must be remembered is refused
     ├── ShuttingDown                 the server is on its way down
     ├── Overloaded                   the server has all the work that it can take
     └── ConfigError                  the settings are wrong; the server does not start
@@ -53,7 +58,7 @@ from typing import Any, ClassVar
 class SandboxAgentError(Exception):
     """Base of all. `detail` is for people; `data` holds further members for programs."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     code: ClassVar[int] = -32603
     title: ClassVar[str] = "Internal error"
     retryable: ClassVar[bool] = False
@@ -77,12 +82,12 @@ class ClientError(SandboxAgentError):
 
 class MalformedMessage(ClientError):
     code = -32600
-    title = "Not a JSON-RPC 2.0 message"
+    title = "Invalid JSON-RPC message"
 
 
 class BatchNotSupported(MalformedMessage):
     status = 501
-    title = "Batches are not supported"
+    title = "Batches not supported"
 
 
 class InvalidParams(ClientError):
@@ -95,11 +100,11 @@ class RequestCancelled(ClientError):
 
 
 class BadArchive(InvalidParams):
-    title = "Archive refused"
+    title = "Invalid archive"
 
 
 class MissingConnection(ClientError):
-    title = "Connection header missing"
+    title = "Missing connection header"
 
 
 class Unauthorized(ClientError):
@@ -112,6 +117,11 @@ class Forbidden(ClientError):
     title = "Forbidden"
 
 
+class MethodNotAllowed(ClientError):
+    status = 405
+    title = "Method not allowed"
+
+
 class NotFound(ClientError):
     status = 404
     title = "Not found"
@@ -121,7 +131,9 @@ class UnknownConnection(NotFound):
     title = "Unknown connection"
 
     def __init__(self, connection_id: str) -> None:
-        super().__init__(f"no connection {connection_id!r}: it was closed or never opened; send initialize again")
+        super().__init__(
+            f"unknown connection {connection_id!r}: it was closed or never opened; send initialize to open a new one"
+        )
 
 
 class UnknownAgent(NotFound):
@@ -145,11 +157,11 @@ class Conflict(ClientError):
 
 
 class StreamTaken(Conflict):
-    title = "Stream is being read"
+    title = "Stream already has a reader"
 
 
 class SessionEnded(Conflict):
-    title = "Session cannot go on"
+    title = "Session has ended"
 
 
 class NotAcceptable(ClientError):
@@ -164,7 +176,12 @@ class UnsupportedMediaType(ClientError):
 
 class TooLarge(ClientError):
     status = 413
-    title = "Too large"
+    title = "Payload too large"
+
+
+class HeadTooLarge(TooLarge):
+    status = 431
+    title = "Request header fields too large"
 
 
 class RangeNotSatisfiable(ClientError):
@@ -178,31 +195,38 @@ class UploadStalled(ClientError):
     retryable = True
 
 
+class ClientGone(ClientError):
+    title = "Client closed the connection"
+
+    def __init__(self) -> None:
+        super().__init__("the client closed the connection before its request was complete")
+
+
 class TooMany(ClientError):
     status = 429
     code = -32001
-    title = "Too many"
+    title = "Too many requests"
     retryable = True
 
 
 class SessionBusy(TooMany):
-    title = "Session is busy"
+    title = "Session busy"
 
 
 class AgentError(SandboxAgentError):
     status = 502
-    title = "Agent failed"
+    title = "Agent error"
     retryable = True
 
 
 class AgentNotInstalled(AgentError):
     status = 409
-    title = "Agent is not installed"
+    title = "Agent not installed"
     retryable = False
 
 
 class AgentStartFailed(AgentError):
-    title = "Agent did not start"
+    title = "Agent failed to start"
 
 
 class AgentExited(AgentError):
@@ -220,12 +244,30 @@ class AgentUnsupported(AgentError):
 class AgentTimeout(AgentError):
     status = 504
     code = -32011
-    title = "Agent did not answer in time"
+    title = "Agent timed out"
+
+
+class RemoteError(SandboxAgentError):
+    """`body` is the agent's JSON-RPC error."""
+
+    status = 502
+    title = "Agent answered with an error"
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
+        self.body = body
+
+    @property
+    def words(self) -> str:
+        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
+        data = self.body.get("data")
+        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
+        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
 class ConnectionLost(SandboxAgentError):
     status = 503
-    title = "Server cannot be reached"
+    title = "Server unreachable"
     retryable = True
 
 
@@ -233,7 +275,7 @@ class RequestFailed(SandboxAgentError):
     """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
 
     status = 502
-    title = "The agent refused"
+    title = "Request failed"
 
     def __init__(self, detail: str, *, remote_code: int, **data: Any) -> None:
         super().__init__(detail, **data)
@@ -248,34 +290,39 @@ class InstallError(SandboxAgentError):
 
 class InsufficientStorage(SandboxAgentError):
     status = 507
-    title = "Storage is full"
+    title = "Insufficient storage"
     retryable = True
 
 
 class InstallImpossible(InstallError):
     status = 409
-    title = "Agent cannot be installed here"
+    title = "Agent cannot be installed"
     retryable = False
 
 
 class StoreError(SandboxAgentError):
     status = 503
-    title = "History store failed"
+    title = "History store error"
+
+
+class StoreDegraded(StoreError):
+    title = "History is not being written"
+    retryable = True
 
 
 class ShuttingDown(SandboxAgentError):
     status = 503
     code = -32012
-    title = "Server is shutting down"
+    title = "Server shutting down"
     retryable = True
 
 
 class Overloaded(SandboxAgentError):
     status = 503
     code = -32013
-    title = "Server is overloaded"
+    title = "Server overloaded"
     retryable = True
 
 
 class ConfigError(SandboxAgentError):
-    title = "Wrong configuration"
+    title = "Invalid configuration"

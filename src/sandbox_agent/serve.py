@@ -21,7 +21,7 @@ from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.asgi.app import App, AppLimits
+from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.server.direct import DirectProtocol
 from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled
@@ -32,7 +32,7 @@ from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
-from sandbox_agent.store import open_store
+from sandbox_agent.store import Retention, make_store
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -50,19 +50,64 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         runner.run(_serve(settings, listener, redactor, announce))
 
 
+def hub_options(settings: Settings) -> HubOptions:
+    """Raises InvalidParams for a permission mode that there is not."""
+    agent = AgentOptions(
+        start_timeout=settings.agent_start_timeout_ms / 1000,
+        stop_grace=settings.agent_stop_grace_ms / 1000,
+        queued_prompts=settings.max_queued_prompts,
+        policy=parse_policy(settings.permission_mode, field="permission_mode"),
+        line_bytes=settings.max_line_bytes,
+    )
+    patience = settings.permission_timeout_ms
+    return HubOptions(
+        agent=agent,
+        window_bytes=settings.connection_memory_bytes,
+        feed_bytes=settings.feed_memory_bytes,
+        connections=settings.max_connections,
+        refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
+        unattended=None if patience is None else patience / 1000,
+    )
+
+
+def file_limits(settings: Settings) -> FileLimits:
+    return FileLimits(
+        max_archive_bytes=settings.max_archive_bytes,
+        max_archive_entries=settings.max_archive_entries,
+        max_member_bytes=settings.max_member_bytes,
+        max_archive_depth=settings.max_archive_depth,
+        max_gzip_ratio=settings.max_gzip_ratio,
+        gzip_ratio_after=settings.gzip_ratio_after,
+        max_file_bytes=settings.max_file_bytes,
+        max_inline_bytes=settings.max_inline_bytes,
+        max_listed=settings.max_listed,
+        stall_seconds=settings.upload_stall_ms / 1000,
+        max_operations=settings.max_file_operations,
+        max_streams=settings.max_file_streams,
+        workers=settings.file_workers,
+    )
+
+
+def retention(settings: Settings) -> Retention:
+    days = settings.retention_days
+    return Retention(age=None if days is None else days * 86_400, bytes=settings.retention_bytes)
+
+
+def app_limits(settings: Settings) -> AppLimits:
+    return AppLimits(in_flight=settings.max_requests, subscribers=settings.max_subscribers)
+
+
 async def _serve(
     settings: Settings, listener: socket.socket, redactor: Redactor, announce: Callable[[str], None]
 ) -> None:
-    store = open_store(
+    store = make_store(
         settings.store,
         settings.data_path,
-        retention_age=None if settings.retention_days is None else settings.retention_days * 86_400,
-        retention_bytes=settings.retention_bytes,
+        retention=retention(settings),
+        memory_bytes=settings.store_memory_bytes,
     )
     await store.open()
-    files = FileService(
-        [Path(root) for root in settings.fs_root], Path.cwd(), FileLimits(max_file_bytes=settings.max_file_bytes)
-    )
+    files = FileService([Path(root) for root in settings.fs_root], Path.cwd(), file_limits(settings))
     try:
         catalog = Catalog(
             settings.agents,
@@ -71,12 +116,12 @@ async def _serve(
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=_options(settings), files=files)
+        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         config = _uvicorn_config(app, settings)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
-        hub.background(watch_store(hub))
-        hub.background(close_idle(hub, settings.connection_idle_ms / 1000))
+        hub.tasks.start(watch_store(hub))
+        hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
         sweeper = asyncio.create_task(close_stalled(server.server_state))
         try:
             await server.serve(sockets=[listener])
@@ -110,7 +155,7 @@ def _parts(
         cors=cors,
         redactor=redactor,
         telemetry=Telemetry(logs_access=settings.access_log),
-        limits=AppLimits(subscribers=settings.max_subscribers),
+        limits=app_limits(settings),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
         default_agent=settings.default_agent,
@@ -195,20 +240,6 @@ def _favour_the_loop() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(0.001)
-
-
-def _options(settings: Settings) -> HubOptions:
-    agent = AgentOptions(
-        queued_prompts=settings.max_queued_prompts,
-        line_bytes=settings.max_line_bytes,
-        policy=parse_policy(settings.permission_mode, field="permission_mode"),
-    )
-    patience = settings.permission_timeout_ms
-    return HubOptions(
-        agent=agent,
-        connections=settings.max_connections,
-        unattended=None if patience is None else patience / 1000,
-    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

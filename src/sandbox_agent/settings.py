@@ -22,9 +22,13 @@ _PREFIX = "SANDBOX_AGENT_"
 _LISTS = frozenset({"allow_host", "cors_allow_origin", "cors_allow_method", "cors_allow_header", "fs_root"})
 """Settings of which there may be several: separated by commas in the environment."""
 LogLevel = Literal["debug", "info", "warning", "error"]
+_MIB = 1 << 20
+_GIB = 1 << 30
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No parameter that one of these feeds has a default of its own; `serve` hands them on."""
+
     host: str = "127.0.0.1"
     port: int = 2468
     token: str | None = None
@@ -42,21 +46,44 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fs_root: tuple[str, ...] = ()
     default_agent: str | None = None
     acp_request_timeout_ms: int = 120_000
+    agent_start_timeout_ms: int = 60_000
+    agent_stop_grace_ms: int = 1_000
     acp_registry_url: str = DEFAULT_REGISTRY_URL
     require_preinstall: bool = False
     permission_mode: str = "ask"
     permission_timeout_ms: int | None = None
     retention_days: float | None = None
     retention_bytes: int | None = None
-    max_line_bytes: int = 64 << 20
-    max_body_bytes: int = 64 << 20
+    store_memory_bytes: int = 32 * _MIB
+    """History that may wait in memory while the disk refuses it."""
+    refuse_turns_when_degraded: bool = True
+    """A prompt with a `turnId` runs once: while history is not being written, nobody can promise that."""
+    max_line_bytes: int = 64 * _MIB
+    max_body_bytes: int = 64 * _MIB
     max_queued_prompts: int = 16
     max_connections: int = 10_000
     connection_idle_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_600_000
     """A connection that nobody reads or uses for so long is closed; its sessions stay."""
+    connection_memory_bytes: int = _MIB
+    """The newest events of a connection; older ones are read back from history."""
+    feed_memory_bytes: int = 4 * _MIB
+    """The newest changes, for those who follow `GET /v1/events` and come back."""
     max_sockets: int = 4096
+    max_requests: int = 10_000
     max_subscribers: int = 4000
     max_file_bytes: int | None = None
+    max_inline_bytes: int = 16 * _MIB
+    max_listed: int = 100_000
+    max_file_operations: int = 256
+    max_file_streams: int = 128
+    file_workers: int = 4
+    upload_stall_ms: int = 60_000
+    max_archive_bytes: int = 16 * _GIB
+    max_archive_entries: int = 100_000
+    max_archive_depth: int = 64
+    max_member_bytes: int = 8 * _GIB
+    max_gzip_ratio: int = 200
+    gzip_ratio_after: int = 16 * _MIB
     direct_http: bool = True
     """Requests that repeat on a socket skip the plain ASGI path."""
     agents: dict[str, CustomAgent] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sandbox_agent.agents import Catalog, Progress
+from sandbox_agent.agents import Catalog, InstallWish, Progress
 from sandbox_agent.agents.surroundings import current_platform
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import InstallError, InstallImpossible, UnknownAgent
@@ -88,7 +88,7 @@ async def test_a_reinstall_replaces_it_without_a_moment_of_absence_and_keeps_the
     await catalog.install(TINY)
     for _ in range(3):
         before = Path((await catalog.ensure(TINY)).command[0])
-        result = await catalog.install(TINY, reinstall=True)
+        result = await catalog.install(TINY, InstallWish(reinstall=True))
         assert not result.already_installed
         after = Path((await catalog.ensure(TINY)).command[0])
         assert before != after
@@ -102,7 +102,7 @@ async def test_a_newer_version_in_the_registry_comes_with_a_reinstall_only(world
     await catalog.install(TINY)
     world.list_tiny(version="2.0.0")
     assert (await catalog.install(TINY)).version == "1.0.0"
-    assert (await catalog.install(TINY, reinstall=True)).version == "2.0.0"
+    assert (await catalog.install(TINY, InstallWish(reinstall=True))).version == "2.0.0"
     assert world.installs() == {"current", "1.0.0", "2.0.0"}
 
 
@@ -147,7 +147,7 @@ LIES: dict[str, tuple[dict[str, Any], Page | None, str]] = {
     "redirect to a file": ({}, Page(status=302, headers={"location": "file:///etc/passwd"}), "refused"),
     "redirect to the open web": ({}, Page(status=302, headers={"location": "http://example.org/x"}), "refused"),
     "no such program": ({}, Page(tar_of({"other": "x"})), "has no 'bin/tiny'"),
-    "hostile archive": ({}, Page(tar_of({"../../bin/tiny": "x"})), "writes outside"),
+    "hostile archive": ({}, Page(tar_of({"../../bin/tiny": "x"})), "leads out of"),
     "gzip of nothing": ({}, Page(gzip.compress(b"")), "archive|bin/tiny"),
     "not an agent": ({}, Page(tar_of({"bin/tiny": "#!/bin/sh\necho hello\n"})), "failed at initialize"),
     "an agent that refuses": (
@@ -181,7 +181,7 @@ async def test_a_failed_reinstall_leaves_the_old_install_in_use(world: World) ->
     await catalog.install(TINY)
     world.list_tiny(sha256="0" * 64, version="2.0.0")
     with pytest.raises(InstallError):
-        await catalog.install(TINY, reinstall=True)
+        await catalog.install(TINY, InstallWish(reinstall=True))
     assert catalog.describe(TINY).version == "1.0.0"
     assert world.installs() == {"current", "1.0.0"}
 

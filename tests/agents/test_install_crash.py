@@ -129,7 +129,7 @@ async def test_a_cancelled_install_leaves_nothing_and_lets_the_next_go_on(
 
 
 async def test_a_child_that_is_cancelled_takes_its_own_children_with_it(tmp_path: Path) -> None:
-    from sandbox_agent.process.child import run
+    from sandbox_agent.agents.programs import run
 
     script = "import subprocess, time; subprocess.Popen(['sleep', '300']); open('ready', 'w'); time.sleep(300)"
     task = asyncio.create_task(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sandbox_agent.agents import Catalog, CustomAgent, Progress
+from sandbox_agent.agents import Catalog, CustomAgent, InstallWish, Progress
 from sandbox_agent.agents.manifest import Manifest, parse_manifest
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import InstallError, InstallImpossible
@@ -112,11 +112,11 @@ async def test_a_registry_that_is_down_means_the_pin(npm: NpmWorld) -> None:
 
 async def test_pins_are_kept_and_what_is_there_already_is_not_installed_again(npm: NpmWorld) -> None:
     catalog = npm.catalog()
-    pinned = await catalog.install(NODE, agent_process_version="1.1.0", agent_version="6.0.0")
+    pinned = await catalog.install(NODE, InstallWish(agent_process_version="1.1.0", agent_version="6.0.0"))
     assert [version for _, version, _ in versions(pinned)] == ["1.1.0", "6.0.0"]
     assert (await catalog.install(NODE)).already_installed
-    assert (await catalog.install(NODE, agent_version="6.0.0")).already_installed
-    other = await catalog.install(NODE, agent_version="5.0.0")
+    assert (await catalog.install(NODE, InstallWish(agent_version="6.0.0"))).already_installed
+    other = await catalog.install(NODE, InstallWish(agent_version="5.0.0"))
     assert not other.already_installed
     assert catalog.describe(NODE).version == "1.0.0+5.0.0"
 
@@ -154,7 +154,7 @@ async def test_install_scripts_do_not_run_unless_the_manifest_says_so(npm: NpmWo
     npm.publish("@tiny/acp", {"1.0.0": {"tiny.js": TINY_NODE_AGENT}}, {"tiny-acp": "tiny.js"}, scripts)
     await npm.catalog().install(NODE)
     assert not mark.exists()
-    await npm.catalog(manifest=manifest(scripts="true")).install(NODE, reinstall=True)
+    await npm.catalog(manifest=manifest(scripts="true")).install(NODE, InstallWish(reinstall=True))
     assert mark.exists()
 
 
@@ -179,7 +179,7 @@ async def test_a_missing_runtime_is_said_before_anything_is_downloaded(npm: NpmW
 
 async def test_a_version_that_npm_does_not_have_fails_with_npms_own_words(npm: NpmWorld) -> None:
     with pytest.raises(InstallError, match=r"7\.7\.7"):
-        await npm.catalog().install(NODE, agent_process_version="7.7.7")
+        await npm.catalog().install(NODE, InstallWish(agent_process_version="7.7.7"))
     assert {path.name for path in (npm.data_dir / "agents/node-agent").iterdir()} == {".lock"}
 
 
@@ -262,7 +262,7 @@ async def test_a_pypi_package_is_installed_into_a_venv_that_works_after_its_move
     result = await catalog.install(PY)
     assert versions(result) == [("agent_process", "1.0.0", "fallback")]
 
-    from sandbox_agent.process.child import ask_initialize
+    from sandbox_agent.agents.programs import ask_initialize
 
     spec = await catalog.ensure(PY)
     answer = await ask_initialize(spec.command, env={}, cwd=tmp_path, log=tmp_path / "log", deadline=40)

@@ -92,7 +92,7 @@ def test_a_broken_archive_is_an_install_error(name: str, content: bytes, tmp_pat
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/../../evil"])
 def test_a_zip_cannot_write_outside(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InstallError, match="outside"):
+    with pytest.raises(InstallError, match=r"leads out|absolute"):
         unpack_bytes(tmp_path, zip_of({name: "x"}), "x.zip")
 
 
@@ -102,7 +102,7 @@ def test_a_zip_cannot_link_out(tmp_path: Path) -> None:
         item = zipfile.ZipInfo("l")
         item.external_attr = (stat.S_IFLNK | 0o777) << 16
         bundle.writestr(item, "/etc/passwd")
-    with pytest.raises(InstallError, match="links out"):
+    with pytest.raises(InstallError, match="leads out"):
         unpack_bytes(tmp_path, buffer.getvalue(), "x.zip")
 
 

@@ -50,7 +50,7 @@ def test_approve_decides_without_asking(shell: Shell, approve: str, status: str)
 
 def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said(shell: Shell) -> None:
     shown = shell.text("run", "--agent", "mock", "tool ls")
-    assert "rejected (nobody to ask here; see --approve)" in shown
+    assert "rejected (no terminal to ask at; see --approve)" in shown
 
 
 def test_the_prompt_may_come_from_stdin(shell: Shell) -> None:
@@ -70,6 +70,24 @@ def test_model_and_mode_are_set(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--model", "error: agent 'mock' has no model 'nope'; available: mock-small, mock-large"),
+        ("--mode", "error: agent 'mock' has no mode 'nope'; available: ask, code"),
+    ],
+)
+def test_a_model_or_mode_that_the_agent_lacks_is_an_error_that_lists_what_there_is(
+    shell: Shell, option: str, said: str
+) -> None:
+    done = shell.run("run", "--agent", "mock", option, "nope", "hello")
+    assert (done.returncode, done.stdout, said in done.stderr.decode()) == (2, b"", True), done.stderr.decode()
+    newest = shell.json("sessions", "list", "--limit", "1", "--json")[0]
+    assert newest["ended"], "the session that is not as it was asked for stays open"
+    as_json = shell.run("run", "--agent", "mock", option, "nope", "hello", "--json")
+    assert json.loads(as_json.stdout)["error"] == "invalid_params"
+
+
+@pytest.mark.parametrize(
     ("args", "code", "said"),
     [
         (("run", "--agent", "nobody", "x"), 5, "sandbox-agent agents list"),
@@ -78,6 +96,9 @@ def test_model_and_mode_are_set(shell: Shell) -> None:
         (("run", "--agent", "mock", "crash 3"), 1, "error: "),
         (("--endpoint", "http://127.0.0.1:9", "run", "--agent", "mock", "x"), 3, "sandbox-agent daemon start"),
         (("nonsense",), 2, "No such command"),
+        (("sesions",), 2, "No such command 'sesions'. Did you mean 'sessions'?"),
+        (("sessions", "lst"), 2, "No such command 'lst'. Did you mean 'list'?"),
+        (("run", "--agnet", "mock", "x"), 2, "Did you mean '--agent'?"),
     ],
 )
 def test_what_goes_wrong_has_its_exit_code_and_a_next_step(

@@ -81,7 +81,7 @@ def test_who_was_not_asked_cannot_answer(wire: Wire) -> None:
 
 def test_ids_of_several_agents_do_not_meet_at_one_client() -> None:
     first, second = Wire(), Wire()
-    second.relay.asks = type(second.relay.asks)(first.relay.asks._ids)
+    second.relay.asks = type(second.relay.asks)(first.relay.asks._ids, second.relay.sessions)
     for wire in (first, second):
         wire.open(SESSION, ALICE)
         ask(wire, 0)
@@ -187,7 +187,7 @@ def test_exit_withdraws_everything_that_was_asked(wire: Wire) -> None:
     wire.exit(AgentExited("gone"))
     assert wire.events["alice"][-1] == wire.events["bob"][-1] == note("$/cancel_request", requestId=asked)
     assert len(wire.relay.asks) == 0
-    assert wire.relay.routes[SESSION].asks == {}
+    assert wire.relay.sessions[SESSION].asks == {}
     wire.apply(wire.relay.served(wire.served[0].ask, b'"result":{}'))
     wire.answer(ALICE, answer(asked, CHOSEN))
     wire.attach(CAROL)

@@ -5,7 +5,8 @@ import hashlib
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sandbox_agent.core.lines import DEFAULT_LINE_CAP, LineSplitter, OversizedLine
+from sandbox_agent.core.lines import LineSplitter, OversizedLine
+from support.limits import LINE_BYTES
 
 Line = bytes | OversizedLine
 
@@ -14,13 +15,13 @@ pieces = st.lists(
 )
 
 
-def split(chunks: list[bytes], cap: int = DEFAULT_LINE_CAP) -> list[Line]:
+def split(chunks: list[bytes], cap: int = LINE_BYTES) -> list[Line]:
     splitter = LineSplitter(cap)
     lines = [line for chunk in chunks for line in splitter.feed(chunk)]
     return lines + splitter.finish()
 
 
-def expected(stream: bytes, cap: int = DEFAULT_LINE_CAP) -> list[Line]:
+def expected(stream: bytes, cap: int = LINE_BYTES) -> list[Line]:
     lines: list[Line] = []
     for line in stream.split(b"\n"):
         if len(line) > cap:
@@ -51,7 +52,7 @@ def test_never_holds_more_than_the_cap(chunks: list[bytes], cap: int) -> None:
 
 
 def test_a_line_is_given_as_soon_as_it_ends() -> None:
-    splitter = LineSplitter()
+    splitter = LineSplitter(LINE_BYTES)
     assert splitter.feed(b"one\ntw") == [b"one"]
     assert splitter.pending == 2
     assert splitter.feed(b"o\n") == [b"two"]
@@ -82,6 +83,6 @@ def test_an_unfinished_line_over_the_cap_is_told_at_the_end() -> None:
 
 
 def test_lines_are_64_mebibytes_long_at_most_by_default() -> None:
-    assert DEFAULT_LINE_CAP == 64 * 1024 * 1024
-    assert split([b"x" * DEFAULT_LINE_CAP, b"\n"]) == [b"x" * DEFAULT_LINE_CAP]
-    assert isinstance(split([b"x" * DEFAULT_LINE_CAP, b"x\n"])[0], OversizedLine)
+    assert LINE_BYTES == 64 * 1024 * 1024
+    assert split([b"x" * LINE_BYTES, b"\n"]) == [b"x" * LINE_BYTES]
+    assert isinstance(split([b"x" * LINE_BYTES, b"x\n"])[0], OversizedLine)

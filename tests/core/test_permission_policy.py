@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from sandbox_agent.core.permission_policy import (
     NAMED_POLICIES,
     TOOL_KINDS,
-    Answer,
-    Ask,
+    AskPerson,
+    Decided,
+    Grant,
     PermissionPolicy,
-    Reply,
     choose_option,
     parse_policy,
 )
@@ -26,13 +26,13 @@ def asking(kind: str | None = None, offered: Any = ALL, **call: Any) -> dict[str
     return {"toolCall": tool if kind is None else {**tool, "kind": kind}, "options": offered}
 
 
-def answered(decision: Ask | Answer) -> Answer:
-    assert isinstance(decision, Answer)
+def answered(decision: AskPerson | Decided) -> Decided:
+    assert isinstance(decision, Decided)
     return decision
 
 
 def test_ask_leaves_it_to_the_clients() -> None:
-    assert isinstance(parse_policy("ask").decide(asking("read")), Ask)
+    assert isinstance(parse_policy("ask").decide(asking("read")), AskPerson)
 
 
 @pytest.mark.parametrize(("policy", "option"), [("allow", "id-allow_once"), ("reject", "id-reject_once")])
@@ -50,7 +50,7 @@ def test_rules_go_by_kind_and_the_default_holds_for_the_rest() -> None:
     policy = parse_policy({"read": "allow", "execute": "reject", "default": "ask"})
     assert answered(policy.decide(asking("read"))).outcome["optionId"] == "id-allow_once"
     assert answered(policy.decide(asking("execute"))).outcome["optionId"] == "id-reject_once"
-    assert isinstance(policy.decide(asking("edit")), Ask)
+    assert isinstance(policy.decide(asking("edit")), AskPerson)
 
 
 def test_rules_may_stand_one_level_down() -> None:
@@ -96,7 +96,7 @@ def test_the_kind_remembered_from_the_tool_call_fills_in() -> None:
     ],
 )
 def test_the_old_permission_modes_have_a_meaning(mode: str, kind: str, verdict: str) -> None:
-    assert parse_policy(mode).verdict(kind) == verdict
+    assert parse_policy(mode).rule_for(kind) == verdict
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_wrong_policy_is_refused_with_its_place(value: Any, match: str) -> Non
     ],
 )
 def test_a_reply_maps_by_kind_then_id_then_the_closest(
-    reply: Reply, offered: Any, expected: str, has_fallback: bool
+    reply: Grant, offered: Any, expected: str, has_fallback: bool
 ) -> None:
     choice = choose_option(offered, reply)
     assert choice is not None

@@ -11,6 +11,7 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.effects import Observed, Publish, Reply, Resolve, Unparsed
 from sandbox_agent.core.ids import SessionId
 from sandbox_agent.core.lines import OversizedLine
+from sandbox_agent.core.permission_policy import ASK
 from sandbox_agent.errors import AgentExited, SessionEnded
 from support.relay import SESSION, Wire, answer, client, note, refusal, request, update
 
@@ -105,7 +106,7 @@ def test_updates_and_answers_of_one_batch_keep_their_order(wire: Wire) -> None:
     wire.prompt(ALICE, 1)
     effects = wire.agent(update("1"), update("2"), answer(1, {"stopReason": "end_turn"}), update("late"))
     kinds = [type(e).__name__ for e in effects]
-    assert kinds == ["Publish", "Record", "Reply", "Deliver", "Publish"]
+    assert kinds == ["Publish", "Record", "Notice", "Reply", "Publish"]
     assert wire.history[SESSION][1:] == [
         update("1"),
         update("2"),
@@ -160,7 +161,7 @@ def test_a_new_session_without_an_id_is_answered_all_the_same(result: Any) -> No
     call = wire.own("session/new")
     wire.agent(update("early", "n1"), answer(call, result))
     assert wire.resolved[call]["result"] == result
-    assert wire.relay.routes == {}
+    assert wire.relay.sessions == {}
     wire.agent(update("later", "n1"))
     assert "unknown session" in wire.noted[-1]
 
@@ -175,7 +176,7 @@ def test_a_refused_new_session_is_answered_with_the_refusal() -> None:
 def test_a_prompt_attaches_and_the_others_see_what_was_asked(wire: Wire) -> None:
     carol = client("carol")
     wire.prompt(carol, 1, text="question")
-    assert "carol" in wire.relay.routes[SESSION].attached
+    assert "carol" in wire.relay.sessions[SESSION].attached
     seen = wire.events["alice"]
     assert seen == wire.events["bob"]
     assert seen[0]["params"]["update"]["sessionUpdate"] == "user_message_chunk"
@@ -183,24 +184,57 @@ def test_a_prompt_attaches_and_the_others_see_what_was_asked(wire: Wire) -> None
     assert wire.events["carol"] == []
 
 
-def test_the_others_are_told_how_a_turn_ended_and_the_one_that_prompted_is_answered(wire: Wire) -> None:
+def test_everybody_attached_is_told_how_a_turn_began_and_ended_also_the_one_that_prompted(wire: Wire) -> None:
     carol = client("carol")
     wire.prompt(carol, 1, text="question")
     wire.agent(answer(wire.sent[0]["id"], {"stopReason": "refusal"}))
-    told = wire.events["alice"][-1]
-    assert told == wire.events["bob"][-1]
-    assert told["method"] == "_sandboxagent/session/turn_ended"
-    assert told["params"] == {"sessionId": SESSION, "promptedBy": "carol", "result": {"stopReason": "refusal"}}
-    assert wire.events["carol"] == []
+    assert wire.notices["alice"] == wire.notices["bob"] == wire.notices["carol"]
+    began, ended = wire.notices["alice"]
+    turn = {"sessionId": SESSION, "promptId": "prompt_1", "promptedBy": "carol", "requestId": 1}
+    assert began == note("_sandboxagent/session/turn_started", **turn)
+    assert ended == note("_sandboxagent/session/turn_ended", **turn, hasRun=True, result={"stopReason": "refusal"})
     wire.prompt(ALICE, 1, text="again")
     wire.agent(refusal(wire.sent[1]["id"], -32000, "log in"))
-    told = wire.events["bob"][-1]
-    assert told["params"]["promptedBy"] == "alice"
-    assert told["params"]["error"]["message"] == "log in"
+    told = wire.notices["alice"][-1]["params"]
+    assert told["promptedBy"] == "alice"
+    assert told["error"]["message"] == "log in"
     wire.prompt(BOB, 1, text="once more")
     wire.exit(DEAD)
-    assert "error" in wire.events["alice"][-1]["params"]
-    assert wire.events["alice"][-1]["params"]["promptedBy"] == "bob"
+    assert "error" in wire.notices["alice"][-1]["params"]
+    assert wire.notices["alice"][-1]["params"]["promptedBy"] == "bob"
+
+
+def test_a_turn_ends_for_those_who_watch_before_its_prompt_is_answered(wire: Wire) -> None:
+    wire.prompt(ALICE, 1)
+    effects = wire.agent(answer(1, {"stopReason": "end_turn"}))
+    kinds = [type(effect).__name__ for effect in effects]
+    assert kinds.index("Notice") < kinds.index("Reply")
+
+
+def test_a_prompt_that_waits_is_told_with_its_place_and_ends_without_having_run_when_cancelled(
+    wire: Wire,
+) -> None:
+    wire.prompt(ALICE, 1)
+    wire.prompt(BOB, 2, text="second")
+    wire.prompt(ALICE, 3, text="third")
+    queued = [told["params"] for told in wire.notices["alice"] if told["method"].endswith("turn_queued")]
+    assert [(one["promptedBy"], one["requestId"], one["position"]) for one in queued] == [
+        ("bob", 2, 1),
+        ("alice", 3, 2),
+    ]
+    assert queued[0]["prompt"] == [{"type": "text", "text": "second"}]
+    wire.notify(note("session/cancel", sessionId=SESSION))
+    ended = [told["params"] for told in wire.notices["bob"] if told["method"].endswith("turn_ended")]
+    assert [(one["promptId"], one["hasRun"]) for one in ended] == [("prompt_2", False), ("prompt_3", False)]
+
+
+def test_one_who_comes_later_is_told_of_the_turn_that_runs_and_of_those_that_wait(wire: Wire) -> None:
+    wire.prompt(ALICE, 1)
+    wire.prompt(BOB, 2)
+    wire.attach(client("carol"))
+    assert [told["method"].rpartition("/")[2] for told in wire.notices["carol"]] == ["turn_started", "turn_queued"]
+    wire.attach(client("carol"))
+    assert len(wire.notices["carol"]) == 2
 
 
 def test_prompts_of_one_session_run_one_at_a_time_in_order(wire: Wire) -> None:
@@ -311,9 +345,8 @@ def test_a_closed_connection_leaves_its_turn_running_and_its_sessions(wire: Wire
     wire.apply(wire.relay.connection_closed(ALICE.id))
     wire.agent(update("x"), update("y", "t"), answer(1))
     assert wire.events["alice"] == []
-    shown, ended = wire.events["bob"][-2:]
-    assert shown == update("x")
-    assert ended["params"]["promptedBy"] == "alice"
+    assert wire.events["bob"][-1] == update("x")
+    assert wire.notices["bob"][-1]["params"]["promptedBy"] == "alice"
     assert wire.history[SESSION][-1] == answer(1)
 
 
@@ -323,7 +356,7 @@ def test_a_prompt_wakes_a_dormant_session_once_and_runs_when_it_is_awake() -> No
     wire.prompt(ALICE, 1)
     wire.prompt(BOB, 2)
     assert (wire.woken, wire.sent) == ([SESSION], [])
-    wire.apply(wire.relay.woken(SESSION))
+    wire.wake()
     assert len(wire.sent) == 1
     wire.agent(answer(1))
     assert len(wire.sent) == 2
@@ -349,14 +382,14 @@ def test_cancel_reaches_prompts_that_wait_for_a_session_to_wake() -> None:
     wire.prompt(ALICE, 1)
     wire.notify(note("session/cancel", sessionId=SESSION))
     assert wire.replies[0][2] == answer(1, {"stopReason": "cancelled"})
-    wire.apply(wire.relay.woken(SESSION))
+    wire.wake()
     assert wire.sent == []
 
 
 def test_what_an_agent_replays_while_it_wakes_is_not_told_again() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.routes[SESSION].is_muted = True
+    wire.relay.wake(SESSION, ASK)
     call = wire.own("session/load", SESSION)
     wire.agent(update("old"), update("older"))
     assert wire.events["alice"] == []
@@ -397,7 +430,7 @@ def test_after_exit_sessions_are_dormant_keep_their_clients_and_can_be_woken(wir
     assert len(wire.replies) == 1
     wire.prompt(ALICE, 2)
     assert wire.woken == [SESSION]
-    wire.apply(wire.relay.woken(SESSION))
+    wire.wake()
     wire.agent(update("again"))
     assert wire.events["bob"][-1] == update("again")
 
@@ -413,7 +446,7 @@ def test_a_notice_of_our_own_goes_to_everybody_attached(wire: Wire) -> None:
 def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_says_woken() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.routes[SESSION].is_muted = True
+    wire.relay.wake(SESSION, ASK)
     call = wire.own("session/load", SESSION)
     news = update("commands", kind="available_commands_update")
     wire.agent(update("old"), answer(call), update("old, replayed late"), news)
@@ -426,7 +459,7 @@ def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_say
 def test_what_follows_the_answer_to_a_resume_is_told_whatever_it_is() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.routes[SESSION].is_muted = True
+    wire.relay.wake(SESSION, ASK)
     call = wire.own("session/resume", SESSION)
     wire.agent(update("old"), answer(call), update("new"))
     assert wire.events["alice"] == [update("new")]

@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from sandbox_agent.core.ids import SessionId
 from sandbox_agent.core.methods import ELICITATION, PERMISSION
-from sandbox_agent.core.route import Client
+from sandbox_agent.core.permission_policy import ASK
+from sandbox_agent.core.session import Client, Phase
 from sandbox_agent.errors import AgentExited, SessionEnded
 from support.relay import Wire, answer, client, note, refusal, request, update
 
@@ -38,6 +39,7 @@ class Conversation(RuleBasedStateMachine):
         self.prompted: defaultdict[str, list[str]] = defaultdict(list)
         self.asked: dict[str, str] = {}
         self.at_agent: list[dict[str, Any]] = []
+        self.abandoned: list[dict[str, Any]] = []
         self.read = 0
         self.waking: list[str] = []
         self.numbers = count(1)
@@ -75,8 +77,9 @@ class Conversation(RuleBasedStateMachine):
     @rule(one=clients, key=keys, pick=picks)
     def prompt(self, one: Client, key: Any, pick: int) -> None:
         session, text = self.session(pick), f"p{next(self.numbers)}"
-        self.attached[session].add(one.id)
-        self.prompted[session].append(text)
+        if self.wire.relay.sessions[SessionId(session)].phase is not Phase.ENDED:
+            self.attached[session].add(one.id)
+            self.prompted[session].append(text)
         self.requests[one.id, self.wire.prompt(one, key, session, text)] = key
 
     @rule(one=clients, key=keys)
@@ -107,8 +110,10 @@ class Conversation(RuleBasedStateMachine):
     def cancel(self, pick: int) -> None:
         session = SessionId(self.session(pick))
         self.wire.notify(note("session/cancel", sessionId=session))
-        assert not self.wire.relay.routes[session].queue
-        assert all(ask.method not in {PERMISSION, ELICITATION} for ask in self.wire.relay.routes[session].asks.values())
+        assert not self.wire.relay.sessions[session].queue
+        assert all(
+            ask.method not in {PERMISSION, ELICITATION} for ask in self.wire.relay.sessions[session].asks.values()
+        )
 
     @rule(one=clients, key=keys)
     def take_back(self, one: Client, key: Any) -> None:
@@ -164,13 +169,48 @@ class Conversation(RuleBasedStateMachine):
     @rule(is_ok=st.booleans())
     def wake(self, *, is_ok: bool) -> None:
         session, relay = SessionId(self.waking.pop(0)), self.wire.relay
+        relay.wake(session, ASK)
         self.wire.apply(relay.woken(session) if is_ok else relay.wake_failed(session, SessionEnded("gone")))
+
+    @rule(pick=picks, is_for_good=st.booleans())
+    def close_session(self, pick: int, *, is_for_good: bool) -> None:
+        """`session/close`, or the end: whoever waits is answered, and what the agent says later changes nothing."""
+        session, relay = SessionId(self.session(pick)), self.wire.relay
+        gone = SessionEnded("closed")
+        self.wire.apply(relay.end(session, gone) if is_for_good else relay.release(session, gone))
+        self.left_behind(session)
+        assert not relay.sessions[session].queue
+        assert relay.sessions[session].running is None
+
+    @precondition(lambda self: len(self.sessions) > 2)
+    @rule(pick=picks)
+    def delete(self, pick: int) -> None:
+        session = SessionId(self.sessions.pop(2 + pick % (len(self.sessions) - 2)))
+        self.wire.apply(self.wire.relay.forget(session, SessionEnded("deleted")))
+        self.left_behind(session)
+        self.attached.pop(session, None)
+
+    def left_behind(self, session: SessionId) -> None:
+        """What the agent still works on although nobody waits for it any more, and what it need not wait for."""
+        self.agent_reads()
+        self.abandoned += [m for m in self.at_agent if m["params"].get("sessionId") == session]
+        self.at_agent = [m for m in self.at_agent if m not in self.abandoned]
+        self.prompted[session].clear()
+        self.waking = [name for name in self.waking if name != session]
+
+    @precondition(lambda self: self.abandoned)
+    @rule()
+    def agent_answers_too_late(self) -> None:
+        replies = len(self.wire.replies)
+        self.wire.agent(answer(self.abandoned.pop(0)["id"], {"stopReason": "end_turn"}))
+        assert len(self.wire.replies) == replies
 
     @rule()
     def crash(self) -> None:
         self.wire.exit(AgentExited("dead", exitCode=1))
         self.agent_reads()
         self.at_agent.clear()
+        self.abandoned.clear()
         self.asked.clear()
         self.waking.clear()
         assert self.wire.relay.waiting == len(self.wire.relay.asks) == 0
@@ -191,7 +231,7 @@ class Conversation(RuleBasedStateMachine):
 
     @invariant()
     def what_is_not_answered_is_at_the_agent_or_in_a_queue(self) -> None:
-        queued = sum(len(route.queue) for route in self.wire.relay.routes.values())
+        queued = sum(len(session.queue) for session in self.wire.relay.sessions.values())
         assert len(self.at_agent) == self.wire.relay.waiting
         assert len(self.requests) + len(self.own) == len(self.wire.replies) + len(self.wire.resolved) + (
             len(self.at_agent) + queued

@@ -91,12 +91,12 @@ def test_reading_piece_by_piece_gives_every_line_that_is_kept(
 
 
 def test_an_empty_window_has_nothing_to_read() -> None:
-    window = Window()
+    window = Window(memory_limit=4 << 20, run_limit=1000)
     assert (window.last_id, window.oldest_id, window.memory, window.read(0)) == (0, 1, 0, None)
 
 
 def test_ids_begin_at_one_and_the_end_is_none() -> None:
-    window = Window()
+    window = Window(memory_limit=4 << 20, run_limit=1000)
     window.append(A, 1, [b"x", b"y"])
     window.append(B, 7, [b"z"])
     assert window.read(0) == Lines(1, [b"x", b"y", b"z"])
@@ -106,7 +106,7 @@ def test_ids_begin_at_one_and_the_end_is_none() -> None:
 
 
 def test_what_was_read_does_not_grow_with_the_window() -> None:
-    window = Window()
+    window = Window(memory_limit=4 << 20, run_limit=1000)
     given_lines = [b"x"]
     window.append(A, 1, given_lines)
     piece = window.read(0)
@@ -116,7 +116,7 @@ def test_what_was_read_does_not_grow_with_the_window() -> None:
 
 
 def test_a_piece_holds_at_least_one_line_and_otherwise_keeps_to_its_bound() -> None:
-    window = Window()
+    window = Window(memory_limit=4 << 20, run_limit=1000)
     window.append(A, 1, [b"12345678", b"ab", b"cd", b"ef"])
     assert window.read(0, max_bytes=4) == Lines(1, [b"12345678"])
     assert window.read(1, max_bytes=4) == Lines(2, [b"ab", b"cd"])
@@ -124,7 +124,7 @@ def test_a_piece_holds_at_least_one_line_and_otherwise_keeps_to_its_bound() -> N
 
 
 def test_what_leaves_memory_is_found_in_the_store() -> None:
-    window = Window(memory_limit=16)
+    window = Window(memory_limit=16, run_limit=1000)
     for number in range(10):
         window.append(A, 100 + number, [b"1234"])
     assert window.memory <= 16
@@ -146,7 +146,7 @@ def test_neighbours_of_one_stream_cost_one_pointer_however_many_they_are() -> No
 
 
 def test_lines_of_two_streams_in_turn_keep_their_order_and_their_places() -> None:
-    window, store, model = Window(memory_limit=8), Store(), []
+    window, store, model = Window(memory_limit=8, run_limit=1000), Store(), []
     for number in range(50):
         stream, line = (A, B)[number % 2], b"%d" % number
         window.append(stream, store.append(stream, [line]), [line])
@@ -168,7 +168,7 @@ def test_past_the_last_pointer_there_is_a_gap_that_says_how_wide_it_is() -> None
 
 
 def test_memory_stays_bounded_while_nobody_reads() -> None:
-    window = Window(memory_limit=1 << 16)
+    window = Window(memory_limit=1 << 16, run_limit=1000)
     for number in range(5_000):
         window.append(A, 1 + number * 10, [b"x" * 100] * 10)
         assert window.memory <= (1 << 16)
@@ -176,7 +176,7 @@ def test_memory_stays_bounded_while_nobody_reads() -> None:
 
 @pytest.mark.parametrize("size", [1 << 10, 1 << 20])
 def test_one_line_over_the_limit_stays_until_the_next_one_comes(size: int) -> None:
-    window = Window(memory_limit=1 << 10)
+    window = Window(memory_limit=1 << 10, run_limit=1000)
     window.append(A, 1, [b"x" * (size + 1)])
     assert isinstance(window.read(0), Lines)
     window.append(A, 2, [b"y"])

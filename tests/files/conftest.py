@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.files import FileService
+from support.limits import file_limits
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def confined(root: Path) -> AsyncIterator[FileService]:
-    service = FileService([root], root)
+    service = FileService([root], root, file_limits())
     yield service
     await service.close()
 
@@ -34,6 +35,6 @@ async def confined(root: Path) -> AsyncIterator[FileService]:
 @pytest.fixture
 async def free(root: Path) -> AsyncIterator[FileService]:
     """A service without roots."""
-    service = FileService([], root)
+    service = FileService([], root, file_limits())
     yield service
     await service.close()

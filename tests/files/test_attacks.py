@@ -15,8 +15,9 @@ from sandbox_agent.errors import ClientError, Forbidden, InvalidParams, NotFound
 from sandbox_agent.files import FileService
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import open_regular
+from sandbox_agent.files.reading import open_regular
 from sandbox_agent.files.walk import locate
+from support.limits import file_limits
 from support.tars import archive, file, snapshot, stream
 
 Attack = Callable[[FileService, str], Awaitable[object]]
@@ -199,7 +200,7 @@ async def test_a_root_is_neither_deleted_nor_moved_nor_replaced(
 
 async def test_a_directory_that_holds_another_root_is_not_deleted(root: Path) -> None:
     (root / "dir/inner").mkdir(parents=True)
-    service = FileService([root, root / "dir/inner"], root)
+    service = FileService([root, root / "dir/inner"], root, file_limits())
     with pytest.raises(Forbidden, match="root"):
         await service.delete("dir", recursive=True)
     assert (root / "dir/inner").is_dir()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.errors import Conflict, InvalidParams, NotFound, TooLarge, TooMany
-from sandbox_agent.files import FileLimits, FileService
+from sandbox_agent.files import FileService
+from support.limits import file_limits
 
 CONTENT = bytes(range(256)) * 40
 
@@ -75,7 +76,7 @@ async def test_a_directory_cannot_be_read_as_a_file(confined: FileService, root:
 
 
 async def test_read_bytes_refuses_more_than_fits_one_message(root: Path) -> None:
-    service = FileService([root], root, FileLimits(max_inline_bytes=10))
+    service = FileService([root], root, file_limits(max_inline_bytes=10))
     (root / "small").write_bytes(b"x" * 10)
     (root / "large").write_bytes(b"x" * 11)
     assert await service.read_bytes("small") == b"x" * 10
@@ -85,7 +86,7 @@ async def test_read_bytes_refuses_more_than_fits_one_message(root: Path) -> None
 
 
 async def test_open_files_are_bounded_and_closing_one_makes_room(root: Path) -> None:
-    service = FileService([root], root, FileLimits(max_streams=1))
+    service = FileService([root], root, file_limits(max_streams=1))
     (root / "f").touch()
     file = await service.open_for_read("f")
     with pytest.raises(TooMany):
@@ -101,6 +102,8 @@ _LARGE = """
 import asyncio, hashlib, resource, sys
 from pathlib import Path
 from sandbox_agent.files import FileService
+from sandbox_agent.serve import file_limits
+from sandbox_agent.settings import Settings
 
 SIZE = 256 * 1024 * 1024
 sent, got = hashlib.sha1(), hashlib.sha1()
@@ -112,7 +115,7 @@ async def body():
         yield piece
 
 async def main():
-    service = FileService([], Path(sys.argv[1]))
+    service = FileService([], Path(sys.argv[1]), file_limits(Settings()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = await service.write_stream("large", body())
     assert result.bytes_written == SIZE

@@ -12,6 +12,7 @@ import pytest
 
 from sandbox_agent.errors import BadArchive, ClientError, Conflict, Forbidden, TooLarge
 from sandbox_agent.files import FileLimits, FileService, merge
+from support.limits import file_limits
 from support.tars import (
     END,
     archive,
@@ -161,7 +162,7 @@ async def test_a_gzip_bomb_is_given_up_early(confined: FileService, root: Path, 
 
 async def test_a_gzip_bomb_in_one_piece_is_given_up_early(root: Path) -> None:
     bomb = gzip.compress(header("zeros", 64 * 1024**2) + bytes(64 * 1024**2) + END)
-    service = FileService([root], root, FileLimits(gzip_ratio_after=1024**2))
+    service = FileService([root], root, file_limits(gzip_ratio_after=1024**2))
     with pytest.raises(TooLarge, match="200 times"):
         await service.upload_batch("new", stream(bomb))
     assert list(root.iterdir()) == []
@@ -169,7 +170,7 @@ async def test_a_gzip_bomb_in_one_piece_is_given_up_early(root: Path) -> None:
 
 
 async def test_a_bomb_of_gzip_members_that_hold_nothing_is_given_up(root: Path) -> None:
-    service = FileService([root], root, FileLimits(max_archive_bytes=1024**2))
+    service = FileService([root], root, file_limits(max_archive_bytes=1024**2))
     with pytest.raises(TooLarge, match="compressed"):
         await service.upload_batch("new", stream(gzip.compress(b"") * 100_000))
     assert list(root.iterdir()) == []
@@ -191,7 +192,7 @@ def _endless_extensions(number: int) -> bytes:
 @pytest.mark.parametrize("make", [_tiny_files, _deep_names, _endless_extensions])
 async def test_a_million_entries_are_refused_soon_after_the_limit(root: Path, make: Callable[[int], bytes]) -> None:
     limit = 2000
-    service = FileService([root], root, FileLimits(max_archive_entries=limit))
+    service = FileService([root], root, file_limits(max_archive_entries=limit))
     sent = 0
 
     async def body() -> AsyncIterator[bytes]:
@@ -210,9 +211,9 @@ async def test_a_million_entries_are_refused_soon_after_the_limit(root: Path, ma
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (FileLimits(max_member_bytes=1000), "1001 bytes"),
-        (FileLimits(max_archive_bytes=4000), "more than 4000"),
-        (FileLimits(max_archive_entries=2), "more than 2 entries"),
+        (file_limits(max_member_bytes=1000), "1001 bytes"),
+        (file_limits(max_archive_bytes=4000), "more than 4000"),
+        (file_limits(max_archive_entries=2), "more than 2 entries"),
     ],
     ids=["single file", "total", "entries"],
 )

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from sandbox_agent.archives.tar import Member, TarReader
 from sandbox_agent.errors import Conflict
-from sandbox_agent.files import FileLimits, FileService
+from sandbox_agent.files import FileService
+from support.limits import file_limits
 from support.tars import archive, directory, file, hardlink, header, long_name, pax, snapshot, stream, symlink
 
 CONTENTS = {f"dir{number % 20}/file{number}.txt": f"content {number}\n".encode() * 20 for number in range(2000)}
@@ -218,7 +219,7 @@ def test_the_reader_agrees_with_the_standard_library_however_the_bytes_are_cut(
 ) -> None:
     data = _tar(contents, shape)
     collector = Collector()
-    reader = TarReader(collector, FileLimits())
+    reader = TarReader(collector, file_limits())
     for start in range(0, len(data), piece):
         reader.feed(data[start : start + piece])
     reader.finish()

@@ -10,7 +10,7 @@ import pytest
 from sandbox_agent.errors import ClientError, Forbidden, InvalidParams, NotFound
 from sandbox_agent.files import FileService
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import open_regular
+from sandbox_agent.files.reading import open_regular
 from sandbox_agent.files.walk import Missing, locate
 from support.tars import archive, file, stream, symlink
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from sandbox_agent.history.universal import EVENT_TYPES, EventPage, LegacyEvents, UniversalEvent
-from sandbox_agent.history.universal.ledger import OPEN_LIMIT
+from sandbox_agent.history.universal import EVENT_TYPES, EventPage, UniversalEvent, UniversalEvents
+from sandbox_agent.history.universal.items import OPEN_LIMIT
 from sandbox_agent.store.base import Source
 from support.history import (
     SESSION,
@@ -54,7 +54,7 @@ def history() -> History:
 
 
 def convert(history: History, **options: Any) -> list[UniversalEvent]:
-    converter = LegacyEvents("alias", **options)
+    converter = UniversalEvents("alias", **options)
     return [event for entry in history.entries for event in converter.feed(entry)]
 
 
@@ -650,7 +650,7 @@ def test_paging_by_the_last_sequence_gives_every_event_once(limit: int) -> None:
     got: list[UniversalEvent] = []
     has_more = True
     while has_more:
-        page = EventPage(LegacyEvents("alias"), after=got[-1].sequence if got else 0, limit=limit)
+        page = EventPage(UniversalEvents("alias"), after=got[-1].sequence if got else 0, limit=limit)
         for entry in history.entries:
             if not page.feed(entry):
                 break
@@ -661,7 +661,7 @@ def test_paging_by_the_last_sequence_gives_every_event_once(limit: int) -> None:
 
 
 def test_a_page_beyond_the_end_is_empty() -> None:
-    page = EventPage(LegacyEvents("alias"), after=10**9, limit=5)
+    page = EventPage(UniversalEvents("alias"), after=10**9, limit=5)
     for entry in long_history().entries:
         assert page.feed(entry) is True
     assert (page.events, page.has_more) == ([], False)
@@ -692,7 +692,7 @@ def test_more_open_items_than_the_limit_still_number_strictly_upwards(history: H
 def test_any_history_converts_to_events_that_encode_and_number_upwards(
     drawn: list[tuple[Source, bytes]],
 ) -> None:
-    converter = LegacyEvents("alias", include_raw=True)
+    converter = UniversalEvents("alias", include_raw=True)
     last = 0
     for entry in entries_of(drawn):
         for event in converter.feed(entry):

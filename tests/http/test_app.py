@@ -15,12 +15,13 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.asgi.app import App
+from sandbox_agent.http.api.download import send_file
+from sandbox_agent.http.app import App
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.file_answer import send_file
-from sandbox_agent.http.asgi.problems import Receive, Scope, Send
+from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.asgi.routes import Door
 from sandbox_agent.http.asgi.telemetry import Telemetry
+from support.limits import APP_LIMITS, file_limits
 
 HOST = (b"host", b"127.0.0.1")
 
@@ -62,7 +63,7 @@ async def failing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def app_with(*doors: Door, token: str | None = None) -> App:
-    return App(doors, gate(token), Telemetry())
+    return App(doors, gate(token), Telemetry(), APP_LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +132,14 @@ def test_the_short_way_through_the_gate_admits_nobody_whom_the_long_way_refuses(
     scope = scope_of("http", "/v1/rpc", method=method)
     scope["headers"] = given_headers
     if guarded.admits(scope):
-        verdict = guarded.judge(scope, None)
-        assert verdict.answer is None
-        assert verdict.headers == []
+        admission = guarded.judge(scope, None)
+        assert admission.response is None
+        assert admission.headers == []
 
 
 async def test_a_whole_file_is_handed_to_a_server_that_can_send_it_without_copying(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
-    files = FileService((), tmp_path)
+    files = FileService((), tmp_path, file_limits())
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:

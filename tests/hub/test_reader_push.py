@@ -7,6 +7,7 @@ import asyncio
 from sandbox_agent.core.ids import ConnectionId, connection_stream
 from sandbox_agent.hub.clients.stream import Batch, Reader, Stream
 from sandbox_agent.store import MemoryStore
+from support.store_words import KEEP_ALL
 from support.waiting import until
 
 
@@ -41,7 +42,7 @@ def lines(*numbers: int) -> list[bytes]:
 
 
 async def opened() -> tuple[Stream, Pushed]:
-    store = MemoryStore()
+    store = MemoryStore(retention=KEEP_ALL)
     stream = Stream(store, connection_stream(ConnectionId("c")), memory_limit=1 << 20)
     return stream, Pushed(stream)
 

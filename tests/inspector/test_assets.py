@@ -84,3 +84,11 @@ def test_the_committed_files_are_what_the_sources_build(tmp_path: Path) -> None:
 
 def _tree(folder: Path) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+async def test_the_licence_notices_of_every_package_in_the_bundle_are_served_beside_it(server: Server) -> None:
+    notices = await _get(server, "/ui/third-party-licenses.txt")
+    assert notices.headers["content-type"] == "text/plain; charset=utf-8"
+    for package in ("react ", "react-dom ", "markdown-it ", "zod ", "@agentclientprotocol/sdk "):
+        assert f"\n{package}" in notices.text
+    assert notices.text.count("Permission is hereby granted, free of charge") >= 5

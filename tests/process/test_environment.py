@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_agent.process import agent_environment
+from sandbox_agent.agents.programs import program_environment
+from sandbox_agent.process import child_environment
 
 OURS = {
     "HOME": "/h",
@@ -19,11 +20,11 @@ OURS = {
 
 
 def test_only_what_is_allowed_is_seen() -> None:
-    assert agent_environment(OURS) == {name: OURS[name] for name in ("HOME", "PATH", "LANG", "LC_ALL", "https_proxy")}
+    assert child_environment(OURS) == {name: OURS[name] for name in ("HOME", "PATH", "LANG", "LC_ALL", "https_proxy")}
 
 
 def test_names_can_be_passed_through_and_values_set() -> None:
-    env = agent_environment(OURS, extra={"PATH": "/opt", "NEW": "1"}, passthrough=["ANTHROPIC_API_KEY", "ABSENT"])
+    env = child_environment(OURS, extra={"PATH": "/opt", "NEW": "1"}, passthrough=["ANTHROPIC_API_KEY", "ABSENT"])
     assert env["ANTHROPIC_API_KEY"] == "k"
     assert (env["PATH"], env["NEW"]) == ("/opt", "1")
     assert "ABSENT" not in env
@@ -32,10 +33,15 @@ def test_names_can_be_passed_through_and_values_set() -> None:
 
 @pytest.mark.parametrize("name", ["SANDBOX_AGENT_TOKEN", "SANDBOX_AGENT_DATABASE_URL"])
 def test_our_own_secrets_never_pass_not_even_when_asked_for(name: str) -> None:
-    assert name not in agent_environment(OURS, passthrough=[name])
+    assert name not in child_environment(OURS, passthrough=[name])
 
 
 def test_our_own_environment_is_left_alone() -> None:
     ours = dict(OURS)
-    agent_environment(ours, extra={"HOME": "/other"})["PATH"] = "/changed"
+    child_environment(ours, extra={"HOME": "/other"})["PATH"] = "/changed"
     assert ours == OURS
+
+
+def test_an_install_sees_what_every_child_sees_and_the_settings_of_package_managers() -> None:
+    settings = {"PIP_INDEX_URL": "i", "npm_config_cache": "c", "UV_CACHE_DIR": "u"}
+    assert program_environment({**OURS, **settings}) == {**child_environment(OURS), **settings}

@@ -11,9 +11,20 @@ import pytest
 
 from sandbox_agent.core.ids import AgentId, StreamKey
 from sandbox_agent.errors import InvalidParams
-from sandbox_agent.store import MemoryStore, SessionFilter, SqliteStore, Store
+from sandbox_agent.store import MemoryStore, SessionFilter, Store
 from sandbox_agent.store.sqlite.writer import Pace
-from support.store_words import ANY, KEY, STREAM, committed, lines_of, numbered, read_all, session
+from support.store_words import (
+    ANY,
+    KEEP_ALL,
+    KEY,
+    STREAM,
+    committed,
+    lines_of,
+    numbered,
+    read_all,
+    session,
+    sqlite_store,
+)
 
 EAGER = Pace(linger=0.0)
 LAZY = Pace(linger=30.0, plenty_bytes=1 << 30)
@@ -23,10 +34,10 @@ LAZY = Pace(linger=30.0, plenty_bytes=1 << 30)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """`eager` commits at once, `pending` holds everything back: reads must not show the difference."""
     stores: dict[str, Store] = {
-        "memory": MemoryStore(),
-        "sqlite": SqliteStore(tmp_path / "history.db"),
-        "sqlite-eager": SqliteStore(tmp_path / "history.db", pace=EAGER),
-        "sqlite-pending": SqliteStore(tmp_path / "history.db", pace=LAZY),
+        "memory": MemoryStore(retention=KEEP_ALL),
+        "sqlite": sqlite_store(tmp_path / "history.db"),
+        "sqlite-eager": sqlite_store(tmp_path / "history.db", pace=EAGER),
+        "sqlite-pending": sqlite_store(tmp_path / "history.db", pace=LAZY),
     }
     chosen = stores[request.param]
     await chosen.open()
@@ -330,7 +341,7 @@ async def test_times_never_run_backwards_within_a_stream(store: Store) -> None:
 
 
 async def test_what_was_committed_reads_like_what_is_pending(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "history.db", pace=EAGER)
+    store = sqlite_store(tmp_path / "history.db", pace=EAGER)
     await store.open()
     store.append(STREAM, "agent", numbered(10))
     pending = await read_all(store)

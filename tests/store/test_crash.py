@@ -14,7 +14,7 @@ from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import SqliteStore
 from sandbox_agent.store.sqlite.writer import Pace
 from support import appending
-from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session
+from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session, sqlite_store
 
 HELD_BACK = Pace(linger=30.0, plenty_bytes=1 << 30)
 
@@ -39,14 +39,14 @@ async def crashed_copy(store: SqliteStore, path: Path, copy: Path) -> SqliteStor
     copy.mkdir()
     for file in path.parent.glob("history.db*"):
         shutil.copy(file, copy / file.name)
-    return SqliteStore(copy / "history.db")
+    return sqlite_store(copy / "history.db")
 
 
 async def test_kill_9_loses_nothing_that_was_acknowledged_twice_over(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     for rounds in (40, 700):
         turn, last = await run_until_killed(path, rounds)
-        store = SqliteStore(path)
+        store = sqlite_store(path)
         await store.open()
         entries = await read_all(store, KEY.stream)
         assert len(entries) >= last
@@ -64,7 +64,7 @@ async def test_kill_9_loses_nothing_that_was_acknowledged_twice_over(tmp_path: P
 async def test_everything_pending_is_replayed_from_the_journal_in_order(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     other = StreamKey("session:mock:two")
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "agent", numbered(5))
     await store.drop(STREAM)
@@ -91,7 +91,7 @@ async def test_everything_pending_is_replayed_from_the_journal_in_order(tmp_path
 async def test_lines_that_waited_survive_from_the_flush_on(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     others = [StreamKey(f"session:mock:{number}") for number in range(2000)]
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "client", numbered(2), flush=False)
     store.append(STREAM, "agent", numbered(1, start=3), flush=False)
@@ -112,7 +112,7 @@ async def test_lines_that_waited_survive_from_the_flush_on(tmp_path: Path) -> No
 
 async def test_what_is_put_after_lines_that_wait_is_replayed_after_them(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "agent", [b"1"], flush=False)
     store.put_session(session())
@@ -129,7 +129,7 @@ async def test_what_is_put_after_lines_that_wait_is_replayed_after_them(tmp_path
 
 async def test_a_journal_that_the_database_has_taken_in_is_not_replayed_again(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "agent", numbered(5))
     await store.drop(STREAM)
@@ -145,7 +145,7 @@ async def test_a_journal_that_the_database_has_taken_in_is_not_replayed_again(tm
 
 async def test_a_record_that_death_cut_short_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "agent", numbered(2))
     store.append(STREAM, "agent", numbered(2, start=3))
@@ -165,7 +165,7 @@ async def test_a_damaged_journal_is_replayed_up_to_the_damage_and_the_rest_is_ke
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=HELD_BACK)
+    store = sqlite_store(path, pace=HELD_BACK)
     await store.open()
     store.append(STREAM, "agent", numbered(2))
     journal_path = tmp_path / "history.db.journal.0"
@@ -188,7 +188,7 @@ async def test_a_damaged_journal_is_replayed_up_to_the_damage_and_the_rest_is_ke
 
 
 async def test_the_journal_is_emptied_once_everything_is_committed(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "history.db", pace=Pace(linger=0.0))
+    store = sqlite_store(tmp_path / "history.db", pace=Pace(linger=0.0))
     await store.open()
     line = b"z" * 200_000
     for _ in range(200):
@@ -205,7 +205,7 @@ async def test_the_journal_is_emptied_once_everything_is_committed(tmp_path: Pat
 async def test_connection_streams_do_not_outlive_the_server(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     stream = StreamKey("connection:c1")
-    store = SqliteStore(path, pace=Pace(linger=0.0))
+    store = sqlite_store(path, pace=Pace(linger=0.0))
     await store.open()
     store.append(stream, "agent", numbered(500))
     store.append(STREAM, "agent", numbered(2))

@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.errors import ConfigError, StoreError
-from sandbox_agent.store import MemoryStore, SqliteStore, open_store
+from sandbox_agent.store import MemoryStore, make_store
 from sandbox_agent.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, open_database
 from support import appending
-from support.store_words import STREAM, lines_of, numbered, query, session
+from support.store_words import KEEP_ALL, STREAM, lines_of, numbered, query, session, sqlite_store
 
 
 async def refuse(path: Path) -> str:
     """The reason why a store is not opened; the file must be untouched."""
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(StoreError) as caught:
-        await SqliteStore(path).open()
+        await sqlite_store(path).open()
     assert before is None or path.read_bytes() == before
     assert str(path) in caught.value.detail
     return caught.value.detail
 
 
 async def filled(path: Path) -> None:
-    store = SqliteStore(path)
+    store = sqlite_store(path)
     await store.open()
     for number in range(300):
         store.append(STREAM, "agent", [os.urandom(900)])
@@ -81,7 +81,7 @@ async def test_damage_found_while_reading_is_told_with_the_path(tmp_path: Path) 
     assert isinstance(pages, int)
     content[(pages - 1) * 8192 : pages * 8192] = b"\xff" * 8192
     path.write_bytes(content[:size])
-    store = SqliteStore(path)
+    store = sqlite_store(path)
     await store.open()
     with pytest.raises(StoreError, match="damaged"):
         await store.read(STREAM, after=0, limit=10)
@@ -95,7 +95,7 @@ async def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> No
 async def test_a_data_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot create the data directory"):
-        await SqliteStore(tmp_path / "file" / "history.db").open()
+        await sqlite_store(tmp_path / "file" / "history.db").open()
 
 
 async def test_a_second_server_is_told_who_holds_the_database(tmp_path: Path) -> None:
@@ -109,14 +109,14 @@ async def test_a_second_server_is_told_who_holds_the_database(tmp_path: Path) ->
         assert f"pid {child.pid}" in await refuse_while_busy(path)
         child.kill()
         await child.communicate()
-        store = SqliteStore(path)
+        store = sqlite_store(path)
         await store.open()
         await store.close()
 
 
 async def refuse_while_busy(path: Path) -> str:
     with pytest.raises(StoreError) as caught:
-        await SqliteStore(path).open()
+        await sqlite_store(path).open()
     return caught.value.detail
 
 
@@ -130,7 +130,7 @@ async def test_history_is_for_the_owner_only(tmp_path: Path) -> None:
 async def test_every_open_begins_a_new_epoch_and_batches_carry_it(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     for _ in range(3):
-        store = SqliteStore(path)
+        store = sqlite_store(path)
         await store.open()
         store.append(STREAM, "agent", numbered(1))
         await store.close()
@@ -171,14 +171,14 @@ async def test_a_page_of_sessions_is_found_by_an_index_and_not_by_sorting_them_a
     assert "TEMP B-TREE" not in text
 
 
-async def test_the_spec_names_the_store(tmp_path: Path) -> None:
-    assert isinstance(open_store("memory", tmp_path), MemoryStore)
+async def test_the_setting_names_the_store(tmp_path: Path) -> None:
+    assert isinstance(make_store("memory", tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20), MemoryStore)
     for spec, path in (
         ("sqlite", tmp_path / "history.db"),
         (f"sqlite:{tmp_path}/other.db", tmp_path / "other.db"),
         (f"sqlite:{tmp_path}", tmp_path / "history.db"),
     ):
-        store = open_store(spec, tmp_path)
+        store = make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20)
         await store.open()
         assert store.health().path == str(path)
         store.append(STREAM, "agent", numbered(1))
@@ -188,6 +188,6 @@ async def test_the_spec_names_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "sqlite:", "redis", "memory:x", "SQLITE", "postgres://x"])
-def test_an_unknown_spec_is_a_configuration_error(spec: str, tmp_path: Path) -> None:
+def test_an_unknown_store_is_a_configuration_error(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="sqlite:PATH"):
-        open_store(spec, tmp_path)
+        make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20)

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbox_agent.core.ids import StreamKey
-from sandbox_agent.store import MemoryStore, SqliteStore, Store
+from sandbox_agent.store import MemoryStore, Store
 from sandbox_agent.store.sqlite.writer import Pace
-from support.store_words import read_all
+from support.store_words import KEEP_ALL, read_all, sqlite_store
 
 STREAMS = [StreamKey("session:a:1"), StreamKey("session:a:2"), StreamKey("session:b:1")]
 streams = st.sampled_from(STREAMS)
@@ -66,7 +66,7 @@ async def play(store: Store, script: list[tuple[str, StreamKey, object]], *, is_
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, max_size=40))
 def test_memory_behaves_like_a_dict_of_lists(script: list[tuple[str, StreamKey, object]]) -> None:
-    asyncio.run(play(MemoryStore(), script, is_durable=False))
+    asyncio.run(play(MemoryStore(retention=KEEP_ALL), script, is_durable=False))
 
 
 @pytest.mark.parametrize("linger", [0.0, 0.001, 30.0])
@@ -74,5 +74,5 @@ def test_memory_behaves_like_a_dict_of_lists(script: list[tuple[str, StreamKey, 
 @given(script=st.lists(steps, max_size=40))
 def test_sqlite_behaves_like_a_dict_of_lists(linger: float, script: list[tuple[str, StreamKey, object]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        store = SqliteStore(Path(directory) / "history.db", pace=Pace(linger=linger))
+        store = sqlite_store(Path(directory) / "history.db", pace=Pace(linger=linger))
         asyncio.run(play(store, script, is_durable=True))

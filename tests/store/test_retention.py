@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.core.ids import StreamKey
-from sandbox_agent.store import MemoryStore, SqliteStore, Store
+from sandbox_agent.store import MemoryStore, Retention, Store
 from sandbox_agent.store.sqlite.writer import Pace
-from support.store_words import STREAM, committed, query, read_all, session
+from support.store_words import KEEP_ALL, STREAM, committed, query, read_all, session, sqlite_store
 from support.waiting import until
 
 BUSY = Pace(linger=0.0, retention_interval=0.0)
@@ -44,9 +44,9 @@ async def until_kept(store: Store, is_right: Callable[[int], bool], stream: Stre
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_entries_past_the_age_go_and_sequences_go_on(kind: str, tmp_path: Path) -> None:
     clock = Clock()
-    store: Store = MemoryStore(clock=clock, retention_age=60.0)
+    store: Store = MemoryStore(clock=clock, retention=Retention(age=60.0, bytes=None))
     if kind == "sqlite":
-        store = SqliteStore(tmp_path / "history.db", clock=clock, retention_age=60.0, pace=BUSY)
+        store = sqlite_store(tmp_path / "history.db", clock=clock, retention=Retention(age=60.0, bytes=None), pace=BUSY)
     await store.open()
     store.append(STREAM, "agent", [b"old"] * 5)
     await committed(store)
@@ -64,7 +64,7 @@ async def test_entries_past_the_age_go_and_sequences_go_on(kind: str, tmp_path: 
 
 
 async def test_memory_past_the_size_loses_the_oldest() -> None:
-    store = MemoryStore(retention_bytes=1000)
+    store = MemoryStore(retention=Retention(age=None, bytes=1000))
     other = StreamKey("session:mock:two")
     for _ in range(20):
         store.append(STREAM, "agent", [b"x" * 100])
@@ -78,7 +78,7 @@ async def test_memory_past_the_size_loses_the_oldest() -> None:
 
 async def test_a_database_past_the_size_loses_ended_sessions_first(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    first = SqliteStore(path, pace=Pace(linger=0.0))
+    first = sqlite_store(path, pace=Pace(linger=0.0))
     await first.open()
     running, ended = session("running", updated=1.0), session("ended", updated=2.0, ended=2.0)
     first.put_session(running)
@@ -90,14 +90,14 @@ async def test_a_database_past_the_size_loses_ended_sessions_first(tmp_path: Pat
             await committed(first)
     await first.close()
     limit = int(path.stat().st_size * 0.75)
-    store = SqliteStore(path, retention_bytes=limit, pace=BUSY)
+    store = sqlite_store(path, retention=Retention(age=None, bytes=limit), pace=BUSY)
     await store.open()
     await until_kept(store, lambda oldest: oldest != 1, ended.key.stream)
     assert await oldest_kept(store, running.key.stream) == 1
     assert store.last_sequence(ended.key.stream) == 60
     assert len(await read_all(store, running.key.stream)) == 60
     await store.close()
-    smaller = SqliteStore(path, retention_bytes=limit // 4, pace=BUSY)
+    smaller = sqlite_store(path, retention=Retention(age=None, bytes=limit // 4), pace=BUSY)
     await smaller.open()
     assert await until_kept(smaller, lambda oldest: oldest != 1, running.key.stream) > 1
     await smaller.close()
@@ -105,7 +105,10 @@ async def test_a_database_past_the_size_loses_ended_sessions_first(tmp_path: Pat
 
 async def test_nothing_goes_unless_asked(tmp_path: Path) -> None:
     clock = Clock()
-    for store in (MemoryStore(clock=clock), SqliteStore(tmp_path / "history.db", clock=clock, pace=BUSY)):
+    for store in (
+        MemoryStore(clock=clock, retention=KEEP_ALL),
+        sqlite_store(tmp_path / "history.db", clock=clock, pace=BUSY),
+    ):
         await store.open()
         store.append(STREAM, "agent", [b"old"])
         await committed(store)
@@ -119,7 +122,7 @@ async def test_nothing_goes_unless_asked(tmp_path: Path) -> None:
 async def test_the_file_shrinks_after_much_was_dropped(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     stream = StreamKey("connection:c")
-    store = SqliteStore(path, pace=BUSY)
+    store = sqlite_store(path, pace=BUSY)
     await store.open()
     for _ in range(30):
         store.append(stream, "agent", [os.urandom(1_000_000)])

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from sandbox_agent.errors import StoreError
-from sandbox_agent.store import SqliteStore
 from sandbox_agent.store.sqlite.writer import Pace
 from support.disk import small_disk
-from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session
+from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session, sqlite_store
 from support.waiting import until
 
 QUICK = Pace(linger=0.0, longest_retry=0.2)
@@ -28,7 +27,7 @@ async def test_a_full_disk_degrades_and_room_brings_everything_back(
 ) -> None:
     caplog.set_level(logging.INFO, "sandbox_agent.store")
     with small_disk(tmp_path / "disk") as disk:
-        store = SqliteStore(disk.path / "history.db", pace=QUICK)
+        store = sqlite_store(disk.path / "history.db", pace=QUICK)
         await store.open()
         before, during = noise(10), noise(500)
         store.append(STREAM, "agent", before)
@@ -46,7 +45,7 @@ async def test_a_full_disk_degrades_and_room_brings_everything_back(
         assert store.health().lost_entries == 0
         assert store.health().problem is None
         await store.close()
-        reopened = SqliteStore(disk.path / "history.db")
+        reopened = sqlite_store(disk.path / "history.db")
         await reopened.open()
         assert await lines_of(reopened) == before + during
         assert await reopened.get_session(KEY) is not None
@@ -57,7 +56,7 @@ async def test_a_full_disk_degrades_and_room_brings_everything_back(
 
 async def test_what_had_to_be_given_up_is_counted_and_a_notice_stands_in_its_place(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        store = SqliteStore(disk.path / "history.db", pace=QUICK, tail_bytes=300_000)
+        store = sqlite_store(disk.path / "history.db", pace=QUICK, memory_bytes=300_000)
         await store.open()
         store.append(STREAM, "agent", numbered(10))
         await committed(store)
@@ -77,7 +76,7 @@ async def test_what_had_to_be_given_up_is_counted_and_a_notice_stands_in_its_pla
         entries = await read_all(store)
         assert entries == seen_while_full
         await store.close()
-        reopened = SqliteStore(disk.path / "history.db")
+        reopened = sqlite_store(disk.path / "history.db")
         await reopened.open()
         assert await read_all(reopened) == entries
         await reopened.close()
@@ -94,7 +93,7 @@ async def test_what_had_to_be_given_up_is_counted_and_a_notice_stands_in_its_pla
 
 async def test_a_reader_inside_the_hole_gets_the_notice_too(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        store = SqliteStore(disk.path / "history.db", pace=QUICK, tail_bytes=100_000)
+        store = sqlite_store(disk.path / "history.db", pace=QUICK, memory_bytes=100_000)
         await store.open()
         disk.fill()
         store.append(STREAM, "agent", numbered(1))
@@ -111,7 +110,7 @@ async def test_a_reader_inside_the_hole_gets_the_notice_too(tmp_path: Path) -> N
 
 async def test_a_hole_left_by_a_crash_on_a_full_disk_is_told_after_the_restart(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=Pace(linger=30.0))
+    store = sqlite_store(path, pace=Pace(linger=30.0))
     await store.open()
     journal = tmp_path / "history.db.journal.0"
     store.append(STREAM, "agent", numbered(2))
@@ -133,7 +132,7 @@ async def test_a_hole_left_by_a_crash_on_a_full_disk_is_told_after_the_restart(t
 
 async def test_a_database_that_was_deleted_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=QUICK)
+    store = sqlite_store(path, pace=QUICK)
     await store.open()
     store.append(STREAM, "agent", numbered(1))
     await committed(store)
@@ -149,7 +148,7 @@ async def test_a_database_that_was_deleted_is_noticed(tmp_path: Path) -> None:
 
 async def test_a_writer_whose_epoch_is_over_writes_no_more(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    store = SqliteStore(path, pace=QUICK)
+    store = sqlite_store(path, pace=QUICK)
     await store.open()
     store.append(STREAM, "agent", numbered(1))
     await committed(store)
@@ -163,7 +162,7 @@ async def test_a_writer_whose_epoch_is_over_writes_no_more(tmp_path: Path) -> No
 
 async def test_the_state_is_ok_again_after_trouble_though_nothing_more_is_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        store = SqliteStore(disk.path / "history.db", pace=QUICK)
+        store = sqlite_store(disk.path / "history.db", pace=QUICK)
         await store.open()
         disk.fill()
         store.append(STREAM, "agent", noise(3))
@@ -175,7 +174,7 @@ async def test_the_state_is_ok_again_after_trouble_though_nothing_more_is_writte
 
 async def test_closing_on_a_full_disk_ends_soon_and_the_journal_keeps_what_it_has(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        store = SqliteStore(disk.path / "history.db", pace=Pace(linger=30.0))
+        store = sqlite_store(disk.path / "history.db", pace=Pace(linger=30.0))
         await store.open()
         lines = noise(100)
         for line in lines:
@@ -189,7 +188,7 @@ async def test_closing_on_a_full_disk_ends_soon_and_the_journal_keeps_what_it_ha
 
 
 async def test_appending_to_a_healthy_disk_faster_than_it_writes_loses_nothing(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "history.db", tail_bytes=200_000)
+    store = sqlite_store(tmp_path / "history.db", memory_bytes=200_000)
     await store.open()
     line = os.urandom(50_000)
     for _ in range(200):

@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
-from sandbox_agent.store import SessionRecord, SqliteStore
+from sandbox_agent.store import Retention, SessionRecord, SqliteStore
 
 
 async def append_forever(path: Path) -> None:
-    store = SqliteStore(path)
+    store = SqliteStore(path, retention=Retention(age=None, bytes=None), memory_bytes=32 << 20)
     await store.open()
     key = SessionKey(AgentId("mock"), SessionId("one"))
     last = store.last_sequence(key.stream)

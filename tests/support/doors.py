@@ -243,8 +243,8 @@ class AcpDoorClient(_HttpClient):
             await self.follow(session)
 
 
-class PeerDoorClient(_HttpClient):
-    door = "peer"
+class CompatDoorClient(_HttpClient):
+    door = "compat"
     closed_with = 204
 
     def __init__(self, url: str) -> None:
@@ -326,7 +326,7 @@ DOORS: dict[str, Callable[[str], DoorClient]] = {
     "rpc": RpcDoorClient,
     "acp-http": AcpDoorClient,
     "acp-ws": SocketDoorClient,
-    "peer": PeerDoorClient,
+    "compat": CompatDoorClient,
 }
 
 

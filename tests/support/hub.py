@@ -12,17 +12,23 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.agents import Catalog, CustomAgent
-from sandbox_agent.http.asgi.problems import Message, Receive, Scope, Send
+from sandbox_agent.files import FileService
+from sandbox_agent.http.asgi.messages import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.store import open_store
+from sandbox_agent.store import MemoryStore
+from support.limits import HUB_OPTIONS, file_limits
+from support.store_words import KEEP_ALL
 
 
 @asynccontextmanager
-async def hub_here(home: Path) -> AsyncIterator[Hub]:
-    store = open_store("memory", home)
+async def hub_here(home: Path, kind: type[Hub] = Hub) -> AsyncIterator[Hub]:
+    store = MemoryStore(retention=KEEP_ALL)
     await store.open()
     catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
-    hub = Hub(store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)})
+    files = FileService((), Path.cwd(), file_limits())
+    hub = kind(
+        store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)}, options=HUB_OPTIONS, files=files
+    )
     try:
         yield hub
     finally:

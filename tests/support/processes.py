@@ -13,9 +13,9 @@ import msgspec
 
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.launch import LaunchSpec
-from sandbox_agent.core.lines import DEFAULT_LINE_CAP
 from sandbox_agent.process import AgentProcess, ExitStatus
 from sandbox_agent.process.agent_process import Lines
+from support.limits import LINE_BYTES
 
 DEADLINE = 30.0
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -74,7 +74,7 @@ async def launched(
     *command: str,
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
-    line_cap: int = DEFAULT_LINE_CAP,
+    line_cap: int = LINE_BYTES,
     on_lines: Callable[[Lines], None] | None = None,
 ) -> AsyncIterator[Watched]:
     watched = Watched()

@@ -15,9 +15,11 @@ from sandbox_agent.core.effects import (
     Deliver,
     Effect,
     Noted,
+    Notice,
     Observed,
     Publish,
     Record,
+    Replayed,
     Reply,
     Resolve,
     Send,
@@ -28,8 +30,10 @@ from sandbox_agent.core.effects import (
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import CLAIMED
+from sandbox_agent.core.notices import PREFIX, line_of
+from sandbox_agent.core.permission_policy import ASK
 from sandbox_agent.core.relay import Relay
-from sandbox_agent.core.route import Client
+from sandbox_agent.core.session import Client, Phase
 from sandbox_agent.errors import SandboxAgentError
 
 Message = dict[str, Any]
@@ -66,7 +70,7 @@ class Wire:
     """Carries out effects the way the hub does, into lists."""
 
     def __init__(self, *, queue_limit: int = 16) -> None:
-        self.relay = Relay(count(1), queue_limit=queue_limit)
+        self.relay = Relay(count(1), queue_limit=queue_limit, policy=ASK)
         self.effects: list[Effect] = []
         self.sent: list[Message] = []
         self.replies: list[tuple[str, int, Message]] = []
@@ -75,13 +79,17 @@ class Wire:
         self.resolved: dict[int, Message] = {}
         self.served: list[Serve] = []
         self.woken: list[str] = []
+        self.replayed: list[str] = []
         self.noted: list[str] = []
         self.unparsed: list[Unparsed] = []
         self.observed: list[Observed] = []
+        self.notices: defaultdict[str, list[Message]] = defaultdict(list)
+        """What of ours each connection was told; apart from `events`, which are the agent's."""
+        self.feed: list[Notice] = []
         self._tickets = count(1)
 
     def open(self, session: str, *clients: Client, is_live: bool = True) -> None:
-        self.relay.open_route(SessionId(session), is_live=is_live)
+        self.relay.open(SessionId(session), Phase.LIVE if is_live else Phase.DORMANT)
         for one in clients:
             self.attach(one, session)
 
@@ -125,6 +133,11 @@ class Wire:
         raw = msgspec.json.encode(message)
         self.apply(self.relay.answer(one.id, frames.parse(raw), raw))
 
+    def wake(self, session: str = SESSION) -> None:
+        """The process takes the session up again."""
+        self.relay.wake(SessionId(session), ASK)
+        self.apply(self.relay.woken(SessionId(session)))
+
     def agent(self, *messages: Message | bytes | OversizedLine) -> list[Effect]:
         """What comes of a batch of lines from the agent."""
         lines = [msgspec.json.encode(m) if isinstance(m, dict) else m for m in messages]
@@ -152,7 +165,13 @@ class Wire:
             case Record(session, line):
                 self.history[session].append(msgspec.json.decode(line))
             case Deliver(connection, line):
-                self.events[connection].append(msgspec.json.decode(line))
+                message = msgspec.json.decode(line)
+                is_ours = str(message.get("method")).startswith(PREFIX)
+                (self.notices if is_ours else self.events)[connection].append(message)
+            case Notice(_, _, _, connections):
+                self.feed.append(effect)
+                for connection in connections:
+                    self.notices[connection].append(msgspec.json.decode(line_of(effect)))
             case Broadcast(line):
                 self.events["*"].append(msgspec.json.decode(line))
             case Reply(connection, ticket, line):
@@ -167,6 +186,8 @@ class Wire:
                 self.resolved[call] = msgspec.json.decode(line)
             case Observed():
                 self.observed.append(effect)
+            case Replayed(session):
+                self.replayed.append(session)
             case Wake(session):
                 self.woken.append(session)
             case Serve():

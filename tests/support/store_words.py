@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
-from sandbox_agent.store import Entry, SessionFilter, SessionRecord, Store
+from sandbox_agent.store import Entry, Retention, SessionFilter, SessionRecord, SqliteStore, Store
 from support.waiting import until
 
 STREAM = StreamKey("session:mock:one")
 KEY = SessionKey(AgentId("mock"), SessionId("one"))
 ANY = SessionFilter()
+KEEP_ALL = Retention(age=None, bytes=None)
 
 
 def session(name: str = "one", *, agent: str = "mock", updated: float = 1.0, **fields: object) -> SessionRecord:
@@ -19,6 +21,12 @@ def session(name: str = "one", *, agent: str = "mock", updated: float = 1.0, **f
     for field, value in fields.items():
         setattr(record, field, value)
     return record
+
+
+def sqlite_store(
+    path: Path, *, memory_bytes: int = 32 << 20, retention: Retention = KEEP_ALL, **more: Any
+) -> SqliteStore:
+    return SqliteStore(path, memory_bytes=memory_bytes, retention=retention, **more)
 
 
 def numbered(count: int, *, start: int = 1) -> list[bytes]:

@@ -9,21 +9,26 @@ from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import HostNames
-from sandbox_agent.http.asgi.routes import Door, Route
+from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.store import open_store
+from sandbox_agent.store import MemoryStore
+from support.limits import APP_LIMITS, HUB_OPTIONS, file_limits
+from support.store_words import KEEP_ALL
 
 
-def route_table() -> tuple[Route | Door, ...]:
-    catalog, files = Catalog({}), FileService((), Path("/"))
-    hub = Hub(open_store("memory", Path("/nonexistent")), catalog, environ={}, files=files)
+def route_table() -> tuple[Endpoint | Door, ...]:
+    catalog, files = Catalog({}), FileService((), Path("/"), file_limits())
+    hub = Hub(MemoryStore(retention=KEEP_ALL), catalog, environ={}, options=HUB_OPTIONS, files=files)
     parts = Parts(
         hub=hub,
         catalog=catalog,
         files=files,
         credentials=Credentials(None),
         hosts=HostNames((), is_loopback=True, is_any_name=False),
+        limits=APP_LIMITS,
+        request_timeout=120.0,
+        body_limit=1 << 20,
     )
     return build_app(parts).table.entries
 

@@ -7,15 +7,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The connection's events, or those of one session */
+        /** Stream the events of a connection or of one session (server-sent events) */
         get: operations["readAcpStream"];
         put?: never;
         /**
-         * Send one ACP message over the upstream transport
-         * @description `initialize` is answered in the body, with `Acp-Connection-Id`; its agent comes from `?agent=`, from `params._meta["sandboxagent.dev"].agent` or is the server's default. Everything else gets 202, and its answer comes on a stream. A WebSocket on this path carries both directions.
+         * Send an ACP message
+         * @description ACP's own HTTP transport. `initialize` returns its response in the body, with `Acp-Connection-Id`; the agent is taken from `?agent=`, `params._meta["sandboxagent.dev"].agent` or the setting `default_agent`. Everything else returns 202, and the answer arrives on a stream. A WebSocket at this path carries both directions.
          */
         post: operations["sendAcpMessage"];
-        /** Close the connection; its sessions go on */
+        /** Close a connection; its sessions continue */
         delete: operations["closeAcpConnection"];
         options?: never;
         head?: never;
@@ -29,7 +29,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The connections that clients have named themselves */
+        /** List connections by server id */
         get: operations["listServers"];
         put?: never;
         post?: never;
@@ -46,15 +46,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The events of one server id, from the first on */
+        /** Stream the events of a server id from the first one (server-sent events) */
         get: operations["readServerStream"];
         put?: never;
         /**
-         * Send one ACP message; the first names its agent in `?agent=`
-         * @description Agent failures are JSON-RPC errors in a 200, as the clients of this door expect.
+         * Send an ACP message
+         * @description For clients that choose the id of their connection. The first message names its agent in `?agent=`. Once the server id is open, errors are JSON-RPC errors with status 200.
          */
         post: operations["sendToServer"];
-        /** Close the connection; its sessions go on */
+        /** Close a connection; its sessions continue */
         delete: operations["closeServer"];
         options?: never;
         head?: never;
@@ -68,7 +68,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every agent that can be launched or installed */
+        /** List agents */
         get: operations["listAgents"];
         put?: never;
         post?: never;
@@ -85,7 +85,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One agent */
+        /** Get an agent */
         get: operations["showAgent"];
         put?: never;
         post?: never;
@@ -105,8 +105,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Install an agent; an installed one stays as it is unless `reinstall` is given
-         * @description The body may be left out. There is no time limit, and the install goes on when the caller leaves. With `Accept: text/event-stream` the answer is a stream of `progress` events (agent, step, message, fraction, bytes) that ends with one `done` event, which holds this answer, or one `error` event, which holds a problem.
+         * Install an agent
+         * @description An installed agent is left as it is unless `reinstall` is true. The body is optional. There is no time limit, and the install continues if the client disconnects. With `Accept: text/event-stream` the response is a stream of `progress` events (agent, step, message, fraction, bytes) that ends with one `done` event with this response, or one `error` event with a problem.
          */
         post: operations["installAgent"];
         delete?: never;
@@ -122,7 +122,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The last lines that an agent wrote to stderr */
+        /** Get the last lines of an agent's stderr */
         get: operations["readAgentLogs"];
         put?: never;
         post?: never;
@@ -139,7 +139,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is in a directory */
+        /** List a directory */
         get: operations["listEntries"];
         put?: never;
         post?: never;
@@ -174,13 +174,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A file's bytes; one range may be asked for
-         * @description Streams. Answers `206` to `Range: bytes=…` with one range (with several: the whole file), honours `If-Range`, and answers `304` to `If-None-Match` with the current `ETag`.
+         * Download a file
+         * @description Streamed. `Range` with one range returns `206`; with several, the whole file. `If-Range` is honoured, and `If-None-Match` with the current `ETag` returns `304`.
          */
         get: operations["readFile"];
         /**
-         * Write a file, replacing the old one once all bytes have come
-         * @description Streams, any size. Missing directories are made. An upload that breaks off changes nothing.
+         * Upload a file
+         * @description Streamed, any size. Missing directories are created. The file is replaced once the upload is complete; an interrupted upload changes nothing.
          */
         put: operations["writeFile"];
         post?: never;
@@ -199,7 +199,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a directory and those above it */
+        /** Create a directory and its parents */
         post: operations["makeDirectory"];
         delete?: never;
         options?: never;
@@ -231,7 +231,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Kind, size and time of a file or directory */
+        /** Get type, size and modification time */
         get: operations["statEntry"];
         put?: never;
         post?: never;
@@ -251,8 +251,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Unpack a tar, plain or gzip, into a directory
-         * @description All or nothing: an archive that is damaged, too large or hostile leaves nothing behind.
+         * Upload a tar archive and unpack it
+         * @description All or nothing: an archive that is damaged, too large or unsafe changes nothing.
          */
         post: operations["uploadBatch"];
         delete?: never;
@@ -268,7 +268,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server is well */
+        /** Get the server's health */
         get: operations["showHealth"];
         put?: never;
         post?: never;
@@ -285,7 +285,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics in Prometheus' text format */
+        /** Get metrics in Prometheus text format */
         get: operations["readMetrics"];
         put?: never;
         post?: never;
@@ -302,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document */
+        /** Get this document */
         get: operations["readOpenapi"];
         put?: never;
         post?: never;
@@ -320,17 +320,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The connection's events as server-sent events
-         * @description `event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With `Last-Event-ID: N` the stream starts after N and is taken over from another reader; without it, it goes on where the last reader stopped.
+         * Stream a connection's events (server-sent events)
+         * @description `event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With `Last-Event-ID: N` the stream starts after N and replaces another reader; without it, the stream continues where the last reader stopped.
          */
         get: operations["readStream"];
         put?: never;
         /**
-         * Send one ACP message
-         * @description A request is answered with its JSON-RPC answer, also when the method failed. A notification, an answer, and a request with `Prefer: respond-async` get 202; what follows comes on the stream. `initialize` comes without the connection header, names its agent in `params._meta["sandboxagent.dev"].agent`, and its answer has `X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` says which event came before the answer.
+         * Send an ACP message
+         * @description A request returns its JSON-RPC response, including errors. Notifications, responses, and requests with `Prefer: respond-async` return 202, and the answer arrives on the stream. `initialize` is sent without the connection header, names the agent in `params._meta["sandboxagent.dev"].agent`, and returns `X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` is the id of the last event before the response.
          */
         post: operations["sendMessage"];
-        /** Close the connection; its sessions go on */
+        /** Close a connection; its sessions continue */
         delete: operations["closeConnection"];
         options?: never;
         head?: never;
@@ -344,7 +344,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every session, running or not, page by page */
+        /** List sessions */
         get: operations["listSessions"];
         put?: never;
         post?: never;
@@ -362,8 +362,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One session, with what waits for an answer and who is attached
-         * @description `{id}` is a session id or alias. `agent` is needed only where two agents have a session of that id.
+         * Get a session
+         * @description With its open permission requests and questions, and the attached connections. `{id}` is a session id or alias; `agent` is required only if two agents have a session with that id.
          */
         get: operations["showSession"];
         put?: never;
@@ -382,8 +382,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A session's whole history as a file
-         * @description `jsonl`: one `{sequence,time,source,envelope}` a line, envelopes as they went over the wire. `markdown`: for people.
+         * Download a session's history
+         * @description `jsonl`: one `{sequence,time,source,envelope}` per line, messages as they were sent. `markdown`: readable text.
          */
         get: operations["readTranscript"];
         put?: never;
@@ -404,8 +404,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A ticket that stands for the token once, for half a minute
-         * @description For EventSource and WebSocket in browsers, which cannot send headers, and for links that a person opens: `/ui/?ticket=…` signs the browser in. It is taken on GET only.
+         * Create a single-use ticket that stands for the token
+         * @description For EventSource and WebSocket in browsers, which cannot send headers, and for links: opening `/ui/?ticket=…` signs the browser in. Valid for 30 seconds, for GET requests only.
          */
         post: operations["issueTicket"];
         delete?: never;
@@ -420,9 +420,9 @@ export interface components {
     schemas: {
         /**
          * AgentInfo
-         * @description `source` is where what is installed came from, `verified` whether its digest or registry was checked.
+         * @description `source`: where the installed agent came from. `verified`: whether its checksum or registry was checked.
          *
-         *         `models`, `modes` and `configOptions` are null unless asked for with `?config=true`.
+         *         `models`, `modes` and `configOptions` are null without `?config=true`.
          */
         AgentInfo: {
             /** @default [] */
@@ -463,7 +463,7 @@ export interface components {
         };
         /**
          * AgentLogs
-         * @description What the agent wrote to stderr, our secrets taken out. Lines from the middle of a long log are not kept.
+         * @description The agent's stderr, with known secrets redacted. Of a long log, the middle is not kept.
          */
         AgentLogs: {
             agent: string;
@@ -530,7 +530,7 @@ export interface components {
         };
         /**
          * Health
-         * @description `ok` as long as the server answers. `store.state` says whether history is being kept.
+         * @description `status` is `ok` while the server responds. `store.state` tells whether history is being saved.
          */
         Health: {
             agentsRunning: string[];
@@ -552,7 +552,7 @@ export interface components {
         };
         /**
          * Installed
-         * @description `already_installed` is the old API's spelling of `alreadyInstalled`, which clients in use still read.
+         * @description `already_installed` is the former spelling of `alreadyInstalled`, kept for existing clients.
          */
         Installed: {
             already_installed: boolean;
@@ -580,7 +580,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description What went wrong. `type` ends in the kind of error; some kinds have further members.
+         * @description An error. `type` ends with the kind of error; some kinds have additional members.
          */
         Problem: {
             detail: string;
@@ -679,7 +679,7 @@ export interface components {
         };
         /**
          * Ticket
-         * @description Good once, as `?ticket=` of a GET or of a WebSocket, until `expiresAt`.
+         * @description Valid once, as `?ticket=` of a GET or WebSocket request, until `expiresAt`.
          */
         Ticket: {
             expiresAt: string;
@@ -698,11 +698,11 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The connection, as the answer to `initialize` named it. */
+                /** @description Connection id, from the response to `initialize`. */
                 "Acp-Connection-Id": string;
                 /** @description The session that the message or stream belongs to. */
                 "Acp-Session-Id"?: string;
-                /** @description The last event that was seen. */
+                /** @description Id of the last event that was received. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -710,7 +710,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -728,7 +728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -737,7 +737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -764,7 +764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Stream is being read */
+            /** @description Stream already has a reader */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -773,7 +773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -782,7 +782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -797,7 +797,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The connection; left out for `initialize` only. */
+                /** @description Connection id, from the response to `initialize`. Omit it for `initialize` only. */
                 "Acp-Connection-Id"?: string;
                 /** @description The session that the message or stream belongs to. */
                 "Acp-Session-Id"?: string;
@@ -819,7 +819,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -836,14 +836,14 @@ export interface operations {
                     };
                 };
             };
-            /** @description Taken; what follows comes on the stream */
+            /** @description Accepted; the answer arrives on the stream */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not a JSON-RPC 2.0 message */
+            /** @description Invalid JSON-RPC message */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -852,7 +852,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -861,7 +861,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -888,7 +888,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -906,7 +906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -915,7 +915,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Batches are not supported */
+            /** @description Batches not supported */
             501: {
                 headers: {
                     [name: string]: unknown;
@@ -924,7 +924,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Agent did not start */
+            /** @description Agent failed to start */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -933,7 +933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -948,7 +948,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The connection, as the answer to `initialize` named it. */
+                /** @description Connection id, from the response to `initialize`. */
                 "Acp-Connection-Id": string;
             };
             path?: never;
@@ -956,14 +956,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Taken; what follows comes on the stream */
+            /** @description Accepted; the answer arrives on the stream */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Connection header missing */
+            /** @description Missing connection header */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -972,7 +972,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -981,7 +981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -990,7 +990,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1010,7 +1010,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1019,7 +1019,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1028,7 +1028,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1037,7 +1037,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1052,7 +1052,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The last event that was seen. */
+                /** @description Id of the last event that was received. */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -1062,7 +1062,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1080,7 +1080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1089,7 +1089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1107,7 +1107,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1116,7 +1116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1150,7 +1150,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1167,14 +1167,14 @@ export interface operations {
                     };
                 };
             };
-            /** @description Taken; what follows comes on the stream */
+            /** @description Accepted; the answer arrives on the stream */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not a JSON-RPC 2.0 message */
+            /** @description Invalid JSON-RPC message */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1183,7 +1183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1192,7 +1192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1219,7 +1219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -1237,7 +1237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1246,7 +1246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1268,14 +1268,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done, nothing to say */
+            /** @description No content */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1284,7 +1284,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1293,7 +1293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1315,7 +1315,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1378,7 +1378,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1387,7 +1387,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1396,7 +1396,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1420,7 +1420,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1479,7 +1479,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1488,7 +1488,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1506,7 +1506,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1537,7 +1537,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1564,7 +1564,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1573,7 +1573,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1591,7 +1591,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Agent is not installed */
+            /** @description Agent not installed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1600,7 +1600,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -1627,7 +1627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1636,7 +1636,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No space is left on the disk */
+            /** @description Insufficient storage */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -1660,7 +1660,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1688,7 +1688,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1697,7 +1697,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1715,7 +1715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1738,7 +1738,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1767,7 +1767,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1803,7 +1803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1812,7 +1812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1836,7 +1836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1859,7 +1859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1895,7 +1895,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1904,7 +1904,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1922,7 +1922,7 @@ export interface operations {
                 sessionId?: string;
             };
             header?: {
-                /** @description One range of bytes, as `bytes=0-99`, `bytes=100-` or `bytes=-100`. */
+                /** @description One range of bytes: `bytes=0-99`, `bytes=100-` or `bytes=-100`. */
                 Range?: string;
             };
             path?: never;
@@ -1930,7 +1930,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1939,7 +1939,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The range that was asked for */
+            /** @description Partial content */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -1948,7 +1948,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description Unchanged */
+            /** @description Not modified */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -1964,7 +1964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2009,7 +2009,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2018,7 +2018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2045,7 +2045,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2069,7 +2069,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2114,7 +2114,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -2123,7 +2123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2132,7 +2132,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2141,7 +2141,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No space is left on the disk */
+            /** @description Insufficient storage */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -2164,7 +2164,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2187,7 +2187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2232,7 +2232,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2241,7 +2241,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2250,7 +2250,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No space is left on the disk */
+            /** @description Insufficient storage */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -2270,7 +2270,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 /**
                  * @example {
@@ -2283,7 +2283,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2307,7 +2307,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2343,7 +2343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -2361,7 +2361,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2370,7 +2370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2379,7 +2379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No space is left on the disk */
+            /** @description Insufficient storage */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -2402,7 +2402,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2428,7 +2428,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2464,7 +2464,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2473,7 +2473,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2503,7 +2503,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2529,7 +2529,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2574,7 +2574,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -2592,7 +2592,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2601,7 +2601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2610,7 +2610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No space is left on the disk */
+            /** @description Insufficient storage */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -2630,7 +2630,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2658,7 +2658,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2667,7 +2667,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2676,7 +2676,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2696,7 +2696,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2705,7 +2705,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2714,7 +2714,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2723,7 +2723,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2743,7 +2743,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2752,7 +2752,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2761,7 +2761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2770,7 +2770,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2785,9 +2785,9 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The last event that was seen. */
+                /** @description Id of the last event that was received. */
                 "Last-Event-ID"?: string;
-                /** @description The connection, as the answer to `initialize` named it. */
+                /** @description Connection id, from the response to `initialize`. */
                 "X-ACP-Connection-Id": string;
             };
             path?: never;
@@ -2795,7 +2795,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2813,7 +2813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2822,7 +2822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2849,7 +2849,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Stream is being read */
+            /** @description Stream already has a reader */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2858,7 +2858,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2867,7 +2867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2882,9 +2882,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `respond-async` for the answer on the stream. */
+                /** @description `respond-async` to get the response on the stream. */
                 Prefer?: string;
-                /** @description The connection; left out for `initialize` only. */
+                /** @description Connection id, from the response to `initialize`. Omit it for `initialize` only. */
                 "X-ACP-Connection-Id"?: string;
             };
             path?: never;
@@ -2904,7 +2904,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2921,14 +2921,14 @@ export interface operations {
                     };
                 };
             };
-            /** @description Taken; what follows comes on the stream */
+            /** @description Accepted; the answer arrives on the stream */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not a JSON-RPC 2.0 message */
+            /** @description Invalid JSON-RPC message */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2937,7 +2937,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2946,7 +2946,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2973,7 +2973,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
+            /** @description Payload too large */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -2991,7 +2991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many */
+            /** @description Too many requests */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3000,7 +3000,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Agent did not start */
+            /** @description Agent failed to start */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -3009,7 +3009,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3018,7 +3018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Agent did not answer in time */
+            /** @description Agent timed out */
             504: {
                 headers: {
                     [name: string]: unknown;
@@ -3033,7 +3033,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The connection, as the answer to `initialize` named it. */
+                /** @description Connection id, from the response to `initialize`. */
                 "X-ACP-Connection-Id": string;
             };
             path?: never;
@@ -3041,14 +3041,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done, nothing to say */
+            /** @description No content */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Connection header missing */
+            /** @description Missing connection header */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3057,7 +3057,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3066,7 +3066,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3075,7 +3075,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3101,7 +3101,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3142,7 +3142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3151,7 +3151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3160,7 +3160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3184,7 +3184,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3262,7 +3262,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3271,7 +3271,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3289,7 +3289,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3314,7 +3314,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3333,7 +3333,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3342,7 +3342,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3360,7 +3360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3380,7 +3380,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Made */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3395,7 +3395,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ticket"];
                 };
             };
-            /** @description No valid token */
+            /** @description Unauthorized */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3404,7 +3404,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Host, Origin or path is not allowed */
+            /** @description Host or Origin not allowed */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3422,7 +3422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; try again */
+            /** @description Service unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;

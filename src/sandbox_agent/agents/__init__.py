@@ -3,7 +3,8 @@
 from sandbox_agent.agents.catalog import AgentListing, Catalog, CustomAgent
 from sandbox_agent.agents.credentials import Credential, find_credentials
 from sandbox_agent.agents.install import InstallResult, Progress, ProgressCallback
-from sandbox_agent.agents.receipt import Artifact
+from sandbox_agent.agents.plan import InstallWish
+from sandbox_agent.agents.shelf import Artifact
 
 __all__ = [
     "AgentListing",
@@ -12,6 +13,7 @@ __all__ = [
     "Credential",
     "CustomAgent",
     "InstallResult",
+    "InstallWish",
     "Progress",
     "ProgressCallback",
     "find_credentials",

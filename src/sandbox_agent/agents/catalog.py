@@ -16,9 +16,9 @@ from sandbox_agent.agents.install import Installer, InstallResult, ProgressCallb
 from sandbox_agent.agents.instructions import install_command, write_instructions
 from sandbox_agent.agents.manifest import AgentEntry, Manifest, Runtime, Support, load_manifest
 from sandbox_agent.agents.names import check_agent_id
-from sandbox_agent.agents.plan import InstallRequest
-from sandbox_agent.agents.receipt import Artifact, Receipt, Source, expand
+from sandbox_agent.agents.plan import InstallRequest, InstallWish
 from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL, Registry
+from sandbox_agent.agents.shelf import Artifact, Receipt, Source, expand
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.errors import (
@@ -104,9 +104,9 @@ class Catalog:
         Raises UnknownAgent, AgentNotInstalled when nothing may be installed, or InstallError. A name that neither
         the catalog nor the last copy of the registry knows is unknown: the network is asked by `install` only.
         """
-        spec = self._present(agent)
-        if spec is not None:
-            return spec
+        launch = self._present(agent)
+        if launch is not None:
+            return launch
         self._check_known(agent)
         if self._require_preinstall or self._installer is None:
             raise AgentNotInstalled(
@@ -115,18 +115,16 @@ class Catalog:
                 command=install_command(agent),
             )
         await self.install(agent, progress=progress)
-        spec = self._present(agent)
-        if spec is None:
+        launch = self._present(agent)
+        if launch is None:
             raise AgentNotInstalled(f"{agent} was removed while it was being started", agent=agent)
-        return spec
+        return launch
 
     async def install(
         self,
         agent: AgentId,
+        wish: InstallWish | None = None,
         *,
-        reinstall: bool = False,
-        agent_version: str | None = None,
-        agent_process_version: str | None = None,
         progress: ProgressCallback | None = None,
     ) -> InstallResult:
         """Install `agent`, known here or to the registry. Agents that come with the server or the machine already are.
@@ -134,11 +132,12 @@ class Catalog:
         Raises UnknownAgent, InvalidParams, InstallImpossible, InstallError.
         """
         custom = self._custom.get(agent)
+        wish = wish or InstallWish()
         request = InstallRequest(
             agent=agent,
-            reinstall=reinstall,
-            agent_version=agent_version,
-            agent_process_version=agent_process_version or (custom.version if custom else None),
+            reinstall=wish.reinstall,
+            agent_version=wish.agent_version,
+            agent_process_version=wish.agent_process_version or (custom.version if custom else None),
         )
         listing = self.describe(agent) if agent in self._manifest.agents or custom else None
         if listing and listing.installed and listing.source in {"builtin", "custom", "path"}:
@@ -165,8 +164,8 @@ class Catalog:
             instructions=write_instructions(entry) if entry else f"install: {install_command(agent)}",
             runtime=entry.runtime if entry else None,
         )
-        spec = self._present(agent)
-        if spec is None:
+        launch = self._present(agent)
+        if launch is None:
             return listing
         if there and not (custom and custom.command):
             home, receipt = there
@@ -181,7 +180,7 @@ class Catalog:
             )
         source: Source = "custom" if custom and custom.command else "builtin" if entry and entry.builtin else "path"
         return msgspec.structs.replace(
-            listing, installed=True, path=spec.command[0], source=source, verified=source == "builtin"
+            listing, installed=True, path=launch.command[0], source=source, verified=source == "builtin"
         )
 
     def instructions(self, agent: AgentId) -> str:
@@ -192,21 +191,21 @@ class Catalog:
         entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
         there = self._installed(agent)
         if custom and custom.command:
-            spec = LaunchSpec(agent=agent, command=custom.command)
+            launch = LaunchSpec(agent=agent, command=custom.command)
         elif entry and entry.builtin:
-            spec = LaunchSpec(agent=agent, command=(sys.executable, "-m", entry.builtin))
+            launch = LaunchSpec(agent=agent, command=(sys.executable, "-m", entry.builtin))
         elif there:
-            spec = self._launch_installed(agent, *there)
+            launch = self._launch_installed(agent, *there)
         elif entry and (entry.support == "manual" or self._require_preinstall):
             on_path = self._on_path(entry)
             if on_path is None:
                 return None
-            spec = on_path
+            launch = on_path
         else:
             return None
         return msgspec.structs.replace(
-            spec,
-            env={**spec.env, **(custom.env if custom else {})},
+            launch,
+            env={**launch.env, **(custom.env if custom else {})},
             env_passthrough=(
                 *(entry.env_passthrough if entry else ()),
                 *(custom.env_passthrough if custom else ()),

@@ -11,21 +11,16 @@ from typing import Any, Literal
 import msgspec
 
 Kind = Literal["api_key", "oauth"]
-_PROVIDER_VARIABLES = {
-    "ANTHROPIC_API_KEY": ("anthropic", "api_key"),
-    "ANTHROPIC_AUTH_TOKEN": ("anthropic", "oauth"),
-    "ANTHROPIC_OAUTH_TOKEN": ("anthropic", "oauth"),
-    "CLAUDE_API_KEY": ("anthropic", "api_key"),
-    "CLAUDE_CODE_OAUTH_TOKEN": ("anthropic", "oauth"),
-    "OPENAI_API_KEY": ("openai", "api_key"),
-    "CODEX_API_KEY": ("openai", "api_key"),
-    "GEMINI_API_KEY": ("google", "api_key"),
-    "GOOGLE_API_KEY": ("google", "api_key"),
-    "GOOGLE_GENERATIVE_AI_API_KEY": ("google", "api_key"),
-    "OPENROUTER_API_KEY": ("openrouter", "api_key"),
-    "OPENCODE_API_KEY": ("opencode", "api_key"),
-    "AMP_API_KEY": ("amp", "api_key"),
+_VARIABLES: dict[tuple[str, Kind], str] = {
+    ("anthropic", "api_key"): "ANTHROPIC_API_KEY CLAUDE_API_KEY",
+    ("anthropic", "oauth"): "ANTHROPIC_AUTH_TOKEN ANTHROPIC_OAUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN",
+    ("openai", "api_key"): "OPENAI_API_KEY CODEX_API_KEY",
+    ("google", "api_key"): "GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENERATIVE_AI_API_KEY",
+    ("openrouter", "api_key"): "OPENROUTER_API_KEY",
+    ("opencode", "api_key"): "OPENCODE_API_KEY",
+    ("amp", "api_key"): "AMP_API_KEY",
 }
+_PROVIDER_VARIABLES = {variable: means for means, variables in _VARIABLES.items() for variable in variables.split()}
 _AGENT_VARIABLES = {
     "claude": ("ANTHROPIC_API_KEY", "CLAUDE_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     "codex": ("OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -35,13 +30,8 @@ _AGENT_VARIABLES = {
     ),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "pi": (
-        *(
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_OAUTH_TOKEN",
-            "OPENAI_API_KEY",
-            "GEMINI_API_KEY",
-            "OPENROUTER_API_KEY",
-        ),
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"),
+        "OPENROUTER_API_KEY",
     ),
     "amp": ("AMP_API_KEY",),
 }
@@ -177,14 +167,8 @@ def _some(agent: str, provider: str, path: Path, kind: Kind, value: object) -> I
         yield _credential(agent, provider, str(path), kind, value.strip())
 
 
-def _credential(agent: str, provider: str, source: str, kind: str, value: str) -> Credential:
-    return Credential(
-        agent=agent,
-        provider=provider,
-        source=source,
-        kind="oauth" if kind == "oauth" else "api_key",
-        value=value,
-    )
+def _credential(agent: str, provider: str, source: str, kind: Kind, value: str) -> Credential:
+    return Credential(agent=agent, provider=provider, source=source, kind=kind, value=value)
 
 
 def _alive(expires_ms: object, refresh: object, now: float) -> bool:

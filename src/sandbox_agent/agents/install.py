@@ -15,8 +15,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from sandbox_agent.agents.download import download
-from sandbox_agent.agents.locks import file_lock
 from sandbox_agent.agents.manifest import Manifest
 from sandbox_agent.agents.packages import install_npm, install_pypi, own_command
 from sandbox_agent.agents.plan import (
@@ -30,21 +28,23 @@ from sandbox_agent.agents.plan import (
     plan_install,
     satisfies,
 )
-from sandbox_agent.agents.receipt import (
+from sandbox_agent.agents.programs import ask_initialize, kill_strays, program_environment, run
+from sandbox_agent.agents.registry import Registry
+from sandbox_agent.agents.shelf import (
     STAGING,
     AgentShelf,
     Artifact,
     Receipt,
     Source,
     expand,
+    file_lock,
     read_receipt,
     write_receipt,
 )
-from sandbox_agent.agents.registry import Registry
 from sandbox_agent.agents.surroundings import survey
+from sandbox_agent.agents.web import download
 from sandbox_agent.archives.unpack import unpack
 from sandbox_agent.errors import InstallError
-from sandbox_agent.process import child
 
 VERIFY_DEADLINE = 120.0
 DOWNLOAD_DEADLINE = 1200.0
@@ -125,7 +125,7 @@ class Installer:
 
     async def _carry_out(self, plan: Plan, shelf: AgentShelf, npm: str | None, report: _Report) -> InstallResult:
         for leftover in shelf.leftovers():
-            child.kill_strays(shelf.path.resolve() / leftover.name)
+            kill_strays(shelf.path.resolve() / leftover.name)
             await _remove(leftover)
         staging = shelf.path / f"{STAGING}{os.getpid()}-{secrets.token_hex(4)}"
         staging.mkdir()
@@ -145,7 +145,7 @@ class Installer:
         return _result(receipt, already=False)
 
     async def _fill(self, plan: Plan, staging: Path, npm: str | None, report: _Report) -> None:
-        env, cache, log = child.scrub(self._env), self._data_dir / "cache", staging / "install.log"
+        env, cache, log = program_environment(self._env), self._data_dir / "cache", staging / "install.log"
         cache.mkdir(parents=True, exist_ok=True)
         names = ", ".join(f"{artifact.name} {artifact.version}" for artifact in plan.artifacts)
         match plan.step:
@@ -187,16 +187,16 @@ class Installer:
         scratch = staging / "scratch"
         scratch.mkdir()
         filled = {name: expand(value, staging, plan.layout) for name, value in plan.env.items()}
-        env = {**child.scrub(self._env), **filled, **plan.verify_env, "HOME": str(scratch)}
+        env = {**program_environment(self._env), **filled, **plan.verify_env, "HOME": str(scratch)}
         if private_node:
             env["PATH"] = f"{staging}/runtime/bin{os.pathsep}{env.get('PATH', os.defpath)}"
         log, reported = staging / "verify.log", None
         if plan.verify:
             version = [expand(part, staging, plan.layout) for part in plan.verify]
-            output = await child.run(version, env=env, cwd=scratch, log=log, deadline=VERIFY_DEADLINE)
+            output = await run(version, env=env, cwd=scratch, log=log, deadline=VERIFY_DEADLINE)
             reported = output.strip().partition("\n")[0][:200]
         launch = [expand(part, staging, plan.layout) for part in command]
-        answer = await child.ask_initialize(launch, env=env, cwd=scratch, log=log, deadline=VERIFY_DEADLINE)
+        answer = await ask_initialize(launch, env=env, cwd=scratch, log=log, deadline=VERIFY_DEADLINE)
         await _remove(scratch)
         return Receipt(
             agent=plan.agent,

@@ -69,14 +69,17 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     support: Support
     license: str
     docs: str
+    registry: tuple[str, ...] = ()
+    """Names under which the registry lists it."""
     reason: str | None = None
+    """Why it is not supported; `manual` says what a person does instead."""
     manual: str | None = None
     builtin: str | None = None
-    registry: tuple[str, ...] = ()
+    """The module of ours that is the agent."""
+    command: tuple[str, ...] = ()
     package: Package | None = None
     native: Native | None = None
     runtime: Runtime | None = None
-    command: tuple[str, ...] = ()
     env: dict[str, str] = {}
     verify: tuple[str, ...] = ()
     verify_env: dict[str, str] = {}

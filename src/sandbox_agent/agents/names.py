@@ -1,4 +1,4 @@
-"""What may stand in a path, on a command line or in a package spec. Anything else is refused, never quoted."""
+"""What may stand in a path, on a command line or in the name of a package. Anything else is refused, never quoted."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import re
 
 from sandbox_agent.errors import InvalidParams
 
-_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,63}")
-_NPM = re.compile(r"(?:@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*")
-_PYPI = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_PATTERNS = {
+    "agent name": r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}",
+    "version": r"[0-9][0-9A-Za-z.+-]{0,63}",
+    "npm package name": r"(?:@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*",
+    "PyPI package name": r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?",
+    "command name": r"[A-Za-z0-9][A-Za-z0-9_.+-]*",
+}
 
 
 def check_agent_id(value: str) -> str:
-    return _check(_AGENT, "agent name", value)
+    return _check("agent name", value)
 
 
 def check_version(value: str) -> str:
-    return _check(_VERSION, "version", value)
+    return _check("version", value)
 
 
 def check_npm_name(value: str) -> str:
-    return _check(_NPM, "npm package name", value)
+    return _check("npm package name", value)
 
 
 def check_pypi_name(value: str) -> str:
-    return _check(_PYPI, "PyPI package name", value)
+    return _check("PyPI package name", value)
 
 
 def check_command_name(value: str) -> str:
-    return _check(_COMMAND, "command name", value)
+    return _check("command name", value)
 
 
 def version_key(value: str) -> tuple[int, ...]:
@@ -39,7 +41,7 @@ def version_key(value: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.group().split(".")) if match else ()
 
 
-def _check(pattern: re.Pattern[str], what: str, value: str) -> str:
-    if len(value) > 200 or not pattern.fullmatch(value) or ".." in value:
+def _check(what: str, value: str) -> str:
+    if len(value) > 200 or not re.fullmatch(_PATTERNS[what], value) or ".." in value:
         raise InvalidParams(f"not a valid {what}: {value[:200]!r}")
     return value

@@ -10,8 +10,8 @@ import msgspec
 
 from sandbox_agent.agents.names import check_command_name
 from sandbox_agent.agents.plan import NpmStep, PypiStep
+from sandbox_agent.agents.programs import run
 from sandbox_agent.errors import InstallError, InvalidParams
-from sandbox_agent.process.child import run
 
 DEADLINE = 1200.0
 

@@ -14,8 +14,8 @@ from sandbox_agent.agents.names import (
     check_version,
     version_key,
 )
-from sandbox_agent.agents.receipt import ArtifactKind, Receipt, Source
 from sandbox_agent.agents.registry import BinaryTarget, PackageTarget, RegistryAgent, RegistryIndex
+from sandbox_agent.agents.shelf import ArtifactKind, Receipt, Source
 from sandbox_agent.agents.surroundings import Surroundings
 from sandbox_agent.errors import InstallError, InstallImpossible, InvalidParams, UnknownAgent
 
@@ -27,13 +27,18 @@ _RUNTIME_ADVICE = {
 }
 
 
-class InstallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asked for. `agent_version` pins the program, `agent_process_version` what speaks ACP for it."""
+class InstallWish(msgspec.Struct, frozen=True, rename="camel"):
+    """What somebody asks for. `agent_version` pins the program, `agent_process_version` what speaks ACP for it."""
 
-    agent: str
     reinstall: bool = False
     agent_version: str | None = None
     agent_process_version: str | None = None
+
+
+class InstallRequest(InstallWish, frozen=True, kw_only=True):
+    """A wish for an agent, checked."""
+
+    agent: str
 
     def __post_init__(self) -> None:
         check_agent_id(self.agent)
@@ -193,7 +198,7 @@ def _from_registry(
             f"the registry has no {request.agent!r} for {machine.platform}; it has {has}", platform=machine.platform
         )
     kind: Literal["npm", "pypi"] = "npm" if target is ways.npx else "pypi"
-    pinned = _split_spec(target.package, kind, listed.version)
+    pinned = _split_package(target.package, kind, listed.version)
     if process:
         pinned = PackagePin(name=pinned.name, version=process)
     if ours and entry and (ours.kind, ours.name) == (kind, pinned.name):
@@ -321,16 +326,16 @@ def _runtime_missing(entry: AgentEntry, runtime: Runtime, found: str) -> Install
     )
 
 
-def _split_spec(spec: str, kind: Literal["npm", "pypi"], default: str) -> PackagePin:
+def _split_package(package: str, kind: Literal["npm", "pypi"], default: str) -> PackagePin:
     """Take `@scope/name@1.2.3`, `name@1.2.3` or `name==1.2.3`; without a version, the one the registry states."""
-    name, _, version = spec.replace("==", "@").rpartition("@")
+    name, _, version = package.replace("==", "@").rpartition("@")
     if not name:
-        name, version = spec, ""
+        name, version = package, ""
     try:
         (check_npm_name if kind == "npm" else check_pypi_name)(name)
         return PackagePin(name=name, version=check_version(version or default))
     except InvalidParams as error:
-        raise InstallError(f"the registry names a package that is none, {spec[:200]!r}: {error}") from error
+        raise InstallError(f"the registry names a package that is none, {package[:200]!r}: {error}") from error
 
 
 def _dotted(version: tuple[int, ...]) -> str:

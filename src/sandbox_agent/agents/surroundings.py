@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sandbox_agent.agents.names import version_key
-from sandbox_agent.process.child import scrub
+from sandbox_agent.agents.programs import ask_version, program_environment
 
 _PYTHONS = ("python3", "python3.14", "python3.13", "python3.12")
 
@@ -47,23 +47,6 @@ async def survey(env: Mapping[str, str], *, look_for_pythons: bool = True) -> Su
 
 
 async def _tool(path: str | None, env: Mapping[str, str]) -> Tool | None:
-    if path is None:
-        return None
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(
-            path, "--version", stdin=null, stdout=pipe, stderr=null, env=scrub(env)
-        )
-    except OSError:
-        return None
-    try:
-        async with asyncio.timeout(20):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    version = version_key(output.decode("utf-8", errors="replace"))
-    return Tool(path, version) if process.returncode == 0 and version else None
+    said = await ask_version(path, env=program_environment(env)) if path is not None else None
+    version = version_key(said) if said is not None else ()
+    return Tool(path, version) if path is not None and version else None

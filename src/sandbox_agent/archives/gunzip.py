@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from sandbox_agent.archives.limits import KIB, MIB, ArchiveLimits
+from sandbox_agent.archives.rules import KIB, MIB, ArchiveLimits
 from sandbox_agent.errors import BadArchive, TooLarge
 
 MAGIC = b"\x1f\x8b"

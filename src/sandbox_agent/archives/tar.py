@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 from zlib import adler32
 
-from sandbox_agent.archives.limits import MIB, ArchiveLimits
-from sandbox_agent.archives.names import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
+from sandbox_agent.archives.rules import MIB, ArchiveLimits, Parts, check_symlink, checked_name, clip, too_many
 from sandbox_agent.errors import BadArchive, TooLarge
 
 BLOCK = 512
@@ -198,7 +197,7 @@ class TarReader:
             raise BadArchive(f"{clip(name)} is {_REFUSED.get(flag, f'an entry of unknown type {flag!a}')}")
         if kind is Kind.FILE and name.endswith("/"):
             kind = Kind.DIRECTORY  # how archives older than ustar tell directories
-        parts = _checked_name(name, self._limits.max_archive_depth)
+        parts = checked_name(name, self._limits)
         if not parts and kind is not Kind.DIRECTORY:
             raise BadArchive(f"{clip(name)} does not name anything in the archive")
         if kind is not Kind.FILE:
@@ -211,47 +210,10 @@ class TarReader:
                 limit=self._limits.max_member_bytes,
             )
         if kind is Kind.HARDLINK:
-            link = "/".join(_checked_name(link, self._limits.max_archive_depth))
+            link = "/".join(checked_name(link, self._limits))
         elif kind is Kind.SYMLINK:
-            _check_symlink(name, parts, link)
+            check_symlink(name, parts, link)
         return Member(name, parts, kind, size, mode, mtime_ns, link)
-
-
-def too_many(limits: ArchiveLimits) -> TooLarge:
-    return TooLarge(f"the archive has more than {limits.max_archive_entries} entries", limit=limits.max_archive_entries)
-
-
-def _checked_name(name: str, max_depth: int) -> Parts:
-    if not name or "\0" in name:
-        raise BadArchive(f"an entry's name is {'empty' if not name else clip(name) + ', with a NUL character'}")
-    if name.startswith("/"):
-        raise BadArchive(f"the entry name {clip(name)} is absolute")
-    parts = tuple(name.split("/"))
-    if "" in parts or "." in parts:
-        parts = tuple(part for part in parts if part not in ("", "."))
-    if ".." in parts:
-        raise BadArchive(f"the entry name {clip(name)} leads out of the archive's tree")
-    if len(parts) > max_depth:
-        raise BadArchive(f"the entry name {clip(name)} is nested deeper than {max_depth} levels")
-    if len(name) * 4 > MAX_NAME_BYTES and (
-        len(name.encode()) > MAX_PATH_BYTES or any(len(part.encode()) > MAX_NAME_BYTES for part in parts)
-    ):
-        raise BadArchive(f"the entry name {clip(name)} is too long")
-    return parts
-
-
-def _check_symlink(name: str, parts: Parts, link: str) -> None:
-    """Allow only links that cannot lead out, whatever other links they pass.
-
-    `..` is counted at the front alone, where it climbs real directories; behind a name it would climb from
-    wherever a link of that name leads, and text cannot tell where that is.
-    """
-    if not link or "\0" in link or len(link.encode()) > MAX_PATH_BYTES:
-        raise BadArchive(f"the link {clip(name)} has a target that no link can have: {clip(link)}")
-    steps = [step for step in link.split("/") if step not in ("", ".")]
-    climbs = next((count for count, step in enumerate(steps) if step != ".."), len(steps))
-    if link.startswith("/") or climbs > len(parts) - 1 or ".." in steps[climbs:]:
-        raise BadArchive(f"the link {clip(name)} leads out of the archive's tree, or may: {clip(link)}")
 
 
 def _ustar_name(block: bytes) -> bytes:

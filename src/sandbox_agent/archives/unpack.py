@@ -1,26 +1,32 @@
-"""Unpack an archive so that nothing lands outside its directory, whatever the archive says.
+"""Unpack the archive of an install, tar or zip, into a directory of its own.
 
-Written out by hand because the standard library's filters have been bypassed: every parent is checked not to be a
-link, files are created exclusively, links may only point inside, and everything is counted.
+The standard library reads the compression and the zip directory only: its own extraction has been bypassed before.
+Every name and link passes the rule that uploads pass, and what writes is the staging that uploads use.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import os
-import shutil
 import stat
-import tarfile
+import time
 import zipfile
 import zlib
-from pathlib import Path, PurePosixPath
+from io import BufferedIOBase
+from pathlib import Path
 from typing import IO
 
-from sandbox_agent.errors import InstallError
+from sandbox_agent.archives.rules import GIB, MAX_PATH_BYTES, MIB, ArchiveLimits, check_symlink, checked_name, clip
+from sandbox_agent.archives.staging import Staging
+from sandbox_agent.archives.tar import Kind, Member, TarReader
+from sandbox_agent.errors import BadArchive, InstallError, TooLarge
 
 MAX_ENTRIES = 200_000
-MAX_BYTES = 4 * 1024**3
+MAX_BYTES = 4 * GIB
 _TAR_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar")
+_DAMAGED = (BadArchive, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
 
 
 def unpack(archive: Path, name: str, target: Path, command: str, *, max_bytes: int = MAX_BYTES) -> None:
@@ -28,129 +34,100 @@ def unpack(archive: Path, name: str, target: Path, command: str, *, max_bytes: i
 
     Raises InstallError at the first entry that is not harmless; the caller throws `target` away.
     """
+    limits = ArchiveLimits(
+        max_archive_bytes=max_bytes,
+        max_archive_entries=MAX_ENTRIES,
+        max_member_bytes=max_bytes,
+        max_archive_depth=64,
+        max_gzip_ratio=200,
+        gzip_ratio_after=16 * MIB,
+        refuse_backslash=True,
+    )
     target.mkdir()
-    box = _Box(target, max_bytes)
+    fd = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    staging = Staging(fd, limits)
     try:
         if name.endswith(_TAR_SUFFIXES):
-            with tarfile.open(archive, "r:*") as tar:
-                _unpack_tar(tar, box)
+            _unpack_tar(archive, staging, limits)
         elif name.endswith(".zip"):
-            with zipfile.ZipFile(archive) as bundle:
-                _unpack_zip(bundle, box)
+            _unpack_zip(archive, staging, limits)
         else:
             with archive.open("rb") as source:
-                box.write(command, source, 0o755)
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        EOFError,
-        OSError,
-        ValueError,
-    ) as error:
+                _Copy(staging, limits).file(command, 0o755, source)
+        staging.make_links()
+    except TooLarge as error:
+        raise InstallError(f"{name} unpacks to too many bytes or entries: {error}") from error
+    except _DAMAGED as error:
         raise InstallError(f"{name} is not a good archive: {error}") from error
     except (NotImplementedError, RuntimeError) as error:  # zipfile: unknown compression, encrypted
         raise InstallError(f"{name} cannot be unpacked: {error}") from error
+    finally:
+        staging.close()
+        os.close(fd)
 
 
-class _Box:
-    """A directory that entries are put into, and the counts that bound it."""
-
-    def __init__(self, root: Path, max_bytes: int) -> None:
-        self._root = root
-        self._bytes_left = max_bytes
-        self._entries_left = MAX_ENTRIES
-
-    def place(self, name: str) -> Path:
-        """The path for an entry, its parents made and known to be real directories."""
-        self._entries_left -= 1
-        if self._entries_left < 0:
-            raise InstallError(f"the archive has more than {MAX_ENTRIES} entries")
-        parts = _parts(name)
-        here = self._root
-        for part in parts[:-1]:
-            here = here / part
-            here.mkdir(exist_ok=True)
-            if here.is_symlink():
-                raise InstallError(f"the archive writes through a link: {name!r}")
-        return here / parts[-1] if parts else self._root
-
-    def mkdir(self, name: str) -> None:
-        path = self.place(name)
-        if path.is_symlink():
-            raise InstallError(f"the archive puts a directory over a link: {name!r}")
-        path.mkdir(exist_ok=True)
-
-    def write(self, name: str, source: IO[bytes], mode: int) -> None:
-        path = self.place(name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-            while chunk := source.read(1024 * 1024):
-                self._bytes_left -= len(chunk)
-                if self._bytes_left < 0:
-                    raise InstallError("the archive unpacks to too many bytes")
-                file.write(chunk)
-        path.chmod(0o755 if mode & 0o111 else 0o644)
-
-    def link(self, name: str, to: str) -> None:
-        path = self.place(name)
-        if to.startswith("/") or "\0" in to:
-            raise InstallError(f"the archive links out: {name!r} to {to!r}")
-        steps = PurePosixPath(to).parts
-        ups = next((count for count, step in enumerate(steps) if step != ".."), len(steps))
-        # ".." further in could climb out of a directory that is itself a link
-        if ups > len(_parts(name)) - 1 or ".." in steps[ups:]:
-            raise InstallError(f"the archive links out: {name!r} to {to!r}")
-        path.symlink_to(to)
-
-    def copy(self, name: str, of: str) -> None:
-        source = self.place(of)
-        if not stat.S_ISREG(source.lstat().st_mode):
-            raise InstallError(f"the archive hard-links something that is no file: {of!r}")
-        self._bytes_left -= source.stat().st_size
-        if self._bytes_left < 0:
-            raise InstallError("the archive unpacks to too many bytes")
-        path = self.place(name)
-        if os.path.lexists(path):
-            raise InstallError(f"the archive names {name!r} twice")
-        shutil.copy2(source, path)
+def _unpack_tar(archive: Path, staging: Staging, limits: ArchiveLimits) -> None:
+    reader = TarReader(staging, limits)
+    with _decompressed(archive) as source:
+        while chunk := source.read(MIB):
+            reader.feed(chunk)
+    reader.finish()
 
 
-def _unpack_tar(tar: tarfile.TarFile, box: _Box) -> None:
-    for member in tar:
-        if member.isdir():
-            box.mkdir(member.name)
-        elif member.isreg():
-            source = tar.extractfile(member)
-            assert source is not None  # noqa: S101 - extractfile answers None for non-files only
-            box.write(member.name, source, member.mode)
-        elif member.issym():
-            box.link(member.name, member.linkname)
-        elif member.islnk():
-            box.copy(member.name, member.linkname)
-        else:
-            raise InstallError(f"the archive holds a device, a pipe or worse: {member.name!r}")
+def _decompressed(archive: Path) -> BufferedIOBase:
+    """By what the file begins with: names lie."""
+    with archive.open("rb") as file:
+        head = file.read(6)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.open(archive)
+    if head.startswith(b"BZh"):
+        return bz2.open(archive)
+    return lzma.open(archive) if head.startswith(b"\xfd7zXZ") else archive.open("rb")
 
 
-def _unpack_zip(bundle: zipfile.ZipFile, box: _Box) -> None:
-    for item in bundle.infolist():
-        mode = item.external_attr >> 16
-        if item.is_dir():
-            box.mkdir(item.filename)
-        elif stat.S_ISLNK(mode):
-            if item.file_size > 4096:
-                raise InstallError(f"the archive holds an over-long link: {item.filename!r}")
-            box.link(item.filename, bundle.read(item).decode("utf-8"))
-        elif stat.S_IFMT(mode) in {0, stat.S_IFREG}:
-            with bundle.open(item) as source:
-                box.write(item.filename, source, mode)
-        else:
-            raise InstallError(f"the archive holds a device, a pipe or worse: {item.filename!r}")
+def _unpack_zip(archive: Path, staging: Staging, limits: ArchiveLimits) -> None:
+    copy = _Copy(staging, limits)
+    with zipfile.ZipFile(archive) as bundle:
+        for item in bundle.infolist():
+            mode = item.external_attr >> 16
+            if item.is_dir():
+                copy.empty(item.filename, Kind.DIRECTORY, 0o755)
+            elif stat.S_ISLNK(mode):
+                if item.file_size > MAX_PATH_BYTES:
+                    raise BadArchive(f"the link {clip(item.filename)} is over-long")
+                copy.empty(item.filename, Kind.SYMLINK, 0, bundle.read(item).decode())
+            elif stat.S_IFMT(mode) in {0, stat.S_IFREG}:
+                with bundle.open(item) as source:
+                    copy.file(item.filename, 0o755 if mode & 0o111 else 0o644, source)
+            else:
+                raise BadArchive(f"{clip(item.filename)} is a device, a pipe or worse")
 
 
-def _parts(name: str) -> tuple[str, ...]:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or "\\" in name:
-        raise InstallError(f"the archive writes outside: {name!r}")
-    return path.parts
+class _Copy:
+    """Puts entries into a staging by the rule, and counts what it puts there."""
+
+    def __init__(self, staging: Staging, limits: ArchiveLimits) -> None:
+        self._staging = staging
+        self._limits = limits
+        self._bytes = 0
+
+    def file(self, name: str, mode: int, source: IO[bytes]) -> None:
+        self._begin(name, Kind.FILE, mode, "")
+        while chunk := source.read(MIB):
+            self._bytes += len(chunk)
+            if self._bytes > self._limits.max_archive_bytes:
+                raise TooLarge(f"the archive holds more than {self._limits.max_archive_bytes} bytes")
+            self._staging.write(memoryview(chunk))
+        self._staging.end()
+
+    def empty(self, name: str, kind: Kind, mode: int, link: str = "") -> None:
+        self._begin(name, kind, mode, link)
+        self._staging.end()
+
+    def _begin(self, name: str, kind: Kind, mode: int, link: str) -> None:
+        parts = checked_name(name, self._limits)
+        if kind is Kind.SYMLINK:
+            check_symlink(name, parts, link)
+        if not parts and kind is not Kind.DIRECTORY:
+            raise BadArchive(f"{clip(name)} does not name anything in the archive")
+        self._staging.begin(Member(name, parts, kind, 0, mode, time.time_ns(), link))

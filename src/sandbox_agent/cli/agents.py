@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.errors import InstallError, SandboxAgentError
 
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def agents() -> None:
-    """The agents that can be run. On this machine, or at the server that --endpoint names."""
+    """List, show and install agents: on this machine, or on the server given with --endpoint."""
 
 
 @agents.command("list")
 @target_options
 def list_(target: Target) -> None:
-    """Every agent that can be launched or installed."""
+    """List agents that are installed or can be installed."""
     found: list[Facts] = run_async(_list(target))
     if target.is_json:
         _print_json(found)
@@ -46,14 +47,14 @@ def list_(target: Target) -> None:
         )
         for agent in found
     ]
-    print_table(("AGENT", "STATE", "VERSION", "FROM", "LOGIN", "NAME"), rows, empty="no agents")
+    print_table(("AGENT", "STATUS", "VERSION", "SOURCE", "LOGIN", "NAME"), rows, empty="no agents")
 
 
 @agents.command()
 @click.argument("agent")
 @target_options
 def show(target: Target, agent: str) -> None:
-    """One agent: state, where it came from, how to install it."""
+    """Show details of an agent and how to install it."""
     facts: Facts = run_async(_show(target, agent))
     if target.is_json:
         _print_json(facts)
@@ -66,9 +67,9 @@ def show(target: Target, agent: str) -> None:
             ("name", facts.get("name")),
             ("installed", "yes" if facts["installed"] else _absent(facts)),
             ("version", facts.get("version")),
-            ("from", facts.get("source")),
+            ("source", facts.get("source")),
             ("path", facts.get("path")),
-            ("login found", "yes" if facts.get("credentialsAvailable") else "no"),
+            ("credentials found", "yes" if facts.get("credentialsAvailable") else "no"),
         ]
     )
     if facts.get("instructions"):
@@ -77,23 +78,23 @@ def show(target: Target, agent: str) -> None:
 
 @agents.command()
 @click.argument("agent")
-@click.option("--reinstall", is_flag=True, help="Also if it is there.")
-@click.option("--agent-version", help="This version of the agent's own program.")
-@click.option("--agent-process-version", help="This version of the ACP process.")
+@click.option("--reinstall", is_flag=True, help="Reinstall even if installed.")
+@click.option("--agent-version", help="Version of the agent.")
+@click.option("--agent-process-version", help="Version of the agent's ACP adapter.")
 @target_options
 def install(target: Target, agent: str, **options: Any) -> None:
-    """Install an agent unless it is there."""
+    """Install an agent, unless it is installed."""
     _report(target, [run_async(_install(target, agent, options))])
 
 
 @click.command("install-agent")
 @click.argument("agent", metavar="AGENT|all")
-@click.option("--reinstall", is_flag=True, help="Also if it is there.")
-@click.option("--agent-version", help="This version of the agent's own program.")
-@click.option("--agent-process-version", help="This version of the ACP process.")
+@click.option("--reinstall", is_flag=True, help="Reinstall even if installed.")
+@click.option("--agent-version", help="Version of the agent.")
+@click.option("--agent-process-version", help="Version of the agent's ACP adapter.")
 @target_options
 def install_agent(target: Target, agent: str, **options: Any) -> None:
-    """Install an agent, or all that can be installed."""
+    """Install an agent, or all of them."""
     if agent != "all":
         _report(target, [run_async(_install(target, agent, options))])
         return
@@ -109,7 +110,7 @@ def install_agent(target: Target, agent: str, **options: Any) -> None:
             click.echo(f"{facts['id']}: {error.detail}", err=True)
     _report(target, done)
     if failed:
-        raise InstallError(f"not installed: {', '.join(failed)}")
+        raise InstallError(f"could not install: {', '.join(failed)}")
 
 
 async def _list(target: Target) -> list[Facts]:
@@ -137,8 +138,12 @@ async def _install(target: Target, agent: str, options: dict[str, Any]) -> Facts
 
                 told = await sandbox.agents.install(agent, progress=lambda step: advance(Step(**step)), **options)
                 return {"agent": agent, **told}
+        from sandbox_agent.agents import InstallWish  # noqa: PLC0415
+        from sandbox_agent.core.ids import AgentId  # noqa: PLC0415
+
         progress: Callable[[Progress], None] = advance
-        return _facts(await _catalog().install(agent, progress=progress, **options))  # type: ignore[arg-type]
+        wish = InstallWish(**options)
+        return _facts(await _catalog().install(AgentId(agent), wish, progress=progress))
 
 
 def _catalog() -> Catalog:
@@ -175,7 +180,7 @@ def _report(target: Target, done: list[Facts]) -> None:
 
 
 def _absent(agent: Facts) -> str:
-    return {"manual": "by hand", "unsupported": "unsupported"}.get(str(agent.get("support")), "not installed")
+    return {"manual": "manual", "unsupported": "unsupported"}.get(str(agent.get("support")), "not installed")
 
 
 def _print_json(value: Any) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sandbox_agent.cli.api_rpc import rpc
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
+
+Options = Mapping[str, str]
+"""Names as the API spells them, each with the line that help shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,75 +27,100 @@ class Call:
     path: str
     help: str
     required: tuple[str, ...] = ()
-    query: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    query: Options = field(default_factory=dict)
+    flags: Options = field(default_factory=dict)
     body: tuple[str, ...] = ()
     """Names of options and arguments that go into a JSON body, not into the query."""
     sends: str | None = None
     """The media type of a body that is read from a file."""
 
 
-_SESSION = ("sessionId",)
+_CONFIG = {"config": "Include models, modes and config options."}
+_OWNER = {"agent": "Agent that owns the session, if the id is ambiguous."}
+_SESSION = {"sessionId": "Resolve relative paths from this session's working directory."}
 CALLS = (
-    Call(("health",), "GET", "/v1/health", "Whether the server is well."),
-    Call(("metrics",), "GET", "/v1/metrics", "Numbers for Prometheus."),
-    Call(("openapi",), "GET", "/v1/openapi.json", "The OpenAPI document."),
-    Call(("agents", "list"), "GET", "/v1/agents", "Every agent.", flags=("config",)),
-    Call(("agents", "show"), "GET", "/v1/agents/{agent}", "One agent.", flags=("config",)),
-    Call(("agents", "logs"), "GET", "/v1/agents/{agent}/logs", "What an agent wrote to stderr.", query=("tail",)),
+    Call(("health",), "GET", "/v1/health", "Show the server's health."),
+    Call(("metrics",), "GET", "/v1/metrics", "Print metrics in the Prometheus format."),
+    Call(("openapi",), "GET", "/v1/openapi.json", "Print the OpenAPI document."),
+    Call(("agents", "list"), "GET", "/v1/agents", "List agents.", flags=_CONFIG),
+    Call(("agents", "show"), "GET", "/v1/agents/{agent}", "Show an agent.", flags=_CONFIG),
+    Call(
+        ("agents", "logs"),
+        "GET",
+        "/v1/agents/{agent}/logs",
+        "Show what an agent wrote to stderr.",
+        query={"tail": "Number of lines, at most 1000.  [default: 100]"},
+    ),
     Call(
         ("agents", "install"),
         "POST",
         "/v1/agents/{agent}/install",
         "Install an agent.",
-        query=("agentVersion", "agentProcessVersion"),
-        flags=("reinstall",),
+        query={
+            "agentVersion": "Version of the agent.",
+            "agentProcessVersion": "Version of the agent's ACP adapter.",
+        },
+        flags={"reinstall": "Reinstall even if installed."},
         body=("agentVersion", "agentProcessVersion", "reinstall"),
     ),
     Call(
         ("sessions", "list"),
         "GET",
         "/v1/sessions",
-        "Sessions, page by page.",
-        query=("agent", "cwd", "ended", "cursor", "limit"),
+        "List sessions, one page at a time.",
+        query={
+            "agent": "Filter by agent.",
+            "cwd": "Filter by working directory.",
+            "ended": "Filter by state: true for ended sessions, false for open ones.",
+            "cursor": "Start at this page: `nextCursor` of the page before.",
+            "limit": "Sessions per page, at most 1000.  [default: 100]",
+        },
     ),
-    Call(("sessions", "show"), "GET", "/v1/sessions/{session}", "One session.", query=("agent",)),
+    Call(("sessions", "show"), "GET", "/v1/sessions/{session}", "Show a session.", query=_OWNER),
     Call(
         ("sessions", "transcript"),
         "GET",
         "/v1/sessions/{session}/transcript",
-        "A session's whole history.",
-        query=("format", "agent"),
+        "Export the history of a session.",
+        query={"format": "Output format: jsonl or markdown.  [default: jsonl]", **_OWNER},
     ),
-    Call(("fs", "entries"), "GET", "/v1/fs/entries", "What is in a directory.", ("path",), _SESSION),
-    Call(("fs", "stat"), "GET", "/v1/fs/stat", "A file's kind, size and time.", ("path",), _SESSION),
-    Call(("fs", "read"), "GET", "/v1/fs/file", "A file's bytes.", ("path",), _SESSION),
+    Call(("fs", "entries"), "GET", "/v1/fs/entries", "List a directory.", ("path",), _SESSION),
+    Call(("fs", "stat"), "GET", "/v1/fs/stat", "Show type, size and modification time.", ("path",), _SESSION),
+    Call(("fs", "read"), "GET", "/v1/fs/file", "Print a file.", ("path",), _SESSION),
     Call(
         ("fs", "write"),
         "PUT",
         "/v1/fs/file",
-        "Write a file.",
+        "Write a file. FILE is the local source, or - for stdin.",
         ("path",),
         _SESSION,
         sends="application/octet-stream",
     ),
-    Call(("fs", "delete"), "DELETE", "/v1/fs/entry", "Delete.", ("path",), _SESSION, flags=("recursive",)),
-    Call(("fs", "mkdir"), "POST", "/v1/fs/mkdir", "Make a directory.", ("path",), _SESSION),
+    Call(
+        ("fs", "delete"),
+        "DELETE",
+        "/v1/fs/entry",
+        "Delete a file or directory.",
+        ("path",),
+        _SESSION,
+        flags={"recursive": "Delete directories and their contents."},
+    ),
+    Call(("fs", "mkdir"), "POST", "/v1/fs/mkdir", "Create a directory, with parents.", ("path",), _SESSION),
     Call(
         ("fs", "move"),
         "POST",
         "/v1/fs/move",
-        "Move or rename.",
+        "Move or rename a file or directory.",
         ("from", "to"),
         _SESSION,
-        flags=("overwrite",),
+        flags={"overwrite": "Replace an existing file."},
         body=("from", "to", "overwrite"),
     ),
     Call(
         ("fs", "upload-batch"),
         "POST",
         "/v1/fs/upload-batch",
-        "Unpack a tar.",
+        "Unpack a tar archive into a directory. FILE is the local archive, or - for stdin.",
         ("path",),
         _SESSION,
         sends="application/x-tar",
@@ -98,14 +128,14 @@ CALLS = (
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def api() -> None:
-    """Every HTTP operation of the server, for scripts: what it answers goes to stdout as it is."""
+    """Call the HTTP API from a script. Responses are printed unchanged."""
 
 
-@api.group()
+@api.group(cls=SuggestingGroup)
 def v1() -> None:
-    """Version 1."""
+    """Version 1 of the API."""
 
 
 def _operation(call: Call) -> click.Command:
@@ -118,8 +148,11 @@ def _operation(call: Call) -> click.Command:
 
     params: list[click.Parameter] = [click.Argument([name]) for name in in_path]
     params += [click.Argument([_python(name)], metavar=name.upper()) for name in call.required]
-    params += [click.Option([_option(name), _python(name)], help="") for name in call.query]
-    params += [click.Option([_option(name), _python(name)], is_flag=True, default=None) for name in call.flags]
+    params += [click.Option([_option(name), _python(name)], help=text) for name, text in call.query.items()]
+    params += [
+        click.Option([_option(name), _python(name)], is_flag=True, default=None, help=text)
+        for name, text in call.flags.items()
+    ]
     if call.sends is not None:
         kind = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
         params.append(click.Argument(["file"], type=kind))
@@ -180,7 +213,7 @@ def _build() -> None:
             continue
         name = call.words[0]
         if name not in groups:
-            groups[name] = click.Group(name, help=f"Operations on /v1/{name}.")
+            groups[name] = SuggestingGroup(name, help=f"Call the endpoints under /v1/{name}.")
             v1.add_command(groups[name])
         groups[name].add_command(_operation(call))
 

@@ -9,34 +9,35 @@ import click
 import msgspec
 
 from sandbox_agent.cli.jsonl import print_json
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.core.frames import META
 from sandbox_agent.errors import InvalidParams
 
 _PATH = "/v1/rpc"
 _CONNECTION = "X-ACP-Connection-Id"
-_ON = click.option("--connection", required=True, help="The connection's id, from the answer to initialize.")
+_ON = click.option("--connection", required=True, help="Connection id, as printed by `post` for initialize.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def rpc() -> None:
-    """Raw JSON-RPC envelopes: post one, follow a connection's stream, close it."""
+    """Send JSON-RPC messages and stream events."""
 
 
 @rpc.command()
-@click.argument("envelope")
-@click.option("--connection", help="The connection's id. Without it the envelope must be initialize.")
-@click.option("--agent", help="For initialize: the agent, put where the server looks for it.")
+@click.argument("text", metavar="MESSAGE")
+@click.option("--connection", help="Connection id. Not needed for initialize, which opens a connection.")
+@click.option("--agent", help="Agent to connect to, for initialize.")
 @target_options
-def post(target: Target, envelope: str, connection: str | None, agent: str | None) -> None:
-    """Send one ENVELOPE, JSON or - for stdin, and print the answer.
+def post(target: Target, text: str, connection: str | None, agent: str | None) -> None:
+    """Send a JSON-RPC message and print the response. MESSAGE is JSON, or - to read it from stdin.
 
     The id of a new connection is printed to stderr as `connection: ID`."""
-    raw = sys.stdin.read() if envelope == "-" else envelope
+    raw = sys.stdin.read() if text == "-" else text
     try:
         message = msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise InvalidParams(f"the envelope is not a JSON object: {error}") from None
+        raise InvalidParams(f"the message is not a JSON object: {error}") from None
     if agent is not None:
         ours = message.setdefault("params", {}).setdefault("_meta", {}).setdefault(META, {})
         ours["agent"] = agent
@@ -45,11 +46,13 @@ def post(target: Target, envelope: str, connection: str | None, agent: str | Non
 
 @rpc.command()
 @_ON
-@click.option("--last-event-id", type=click.IntRange(0), help="Begin after this event, taking the stream over.")
-@click.option("--limit", type=click.IntRange(1), help="End after so many events.")
+@click.option(
+    "--last-event-id", type=click.IntRange(0), help="Start after this event; replaces another reader of the stream."
+)
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many events.")
 @target_options
 def stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
-    """Print a connection's events as they come, one `{"id", "message"}` a line, until Ctrl-C."""
+    """Stream events as JSON lines, each with `id` and `message`, until Ctrl-C."""
     run_async(_stream(target, connection, last_event_id, limit))
 
 
@@ -57,7 +60,7 @@ def stream(target: Target, connection: str, last_event_id: int | None, limit: in
 @_ON
 @target_options
 def close(target: Target, connection: str) -> None:
-    """Close a connection. Its sessions go on."""
+    """Close a connection. Its sessions continue."""
 
     async def work() -> None:
         async with target.open() as sandbox:

@@ -35,7 +35,7 @@ class Approval:
         if self._leaves_unasked and not can_ask():
             return None
         if self._approve == "reject" or not can_ask():
-            why = "" if self._approve == "reject" else " (nobody to ask here; see --approve)"
+            why = "" if self._approve == "reject" else " (no terminal to ask at; see --approve)"
             self._view.note(f"  permission: {request.title} → rejected{why}", "yellow")
             return request.reject()
         async with self._asking:
@@ -45,7 +45,7 @@ class Approval:
         if self._leaves_unasked and not can_ask():
             return None
         if not can_ask():
-            self._view.note(f"  question: {request.prompt} → rejected (nobody to ask here)", "yellow")
+            self._view.note(f"  question: {request.prompt} → rejected (no terminal to ask at)", "yellow")
             return request.reject()
         async with self._asking:
             return await self._ask_question(request)
@@ -67,9 +67,9 @@ class Approval:
         self._console.print(Text.assemble(("? ", "bold yellow"), (request.prompt, "bold")))
         for number, (_, label) in enumerate(request.options, 1):
             self._console.print(Text.assemble("  ", (f"[{number}]", "bold yellow"), f" {label}"))
-        hint = "numbers, separated by blanks" if request.is_multiple else "a number"
+        hint = "numbers, separated by spaces" if request.is_multiple else "number"
         while True:
-            typed = await self._typed(f"{hint}, or nothing to decline: ")
+            typed = await self._typed(f"{hint}, or Enter to decline: ")
             if not typed:
                 return request.reject()
             numbers = [int(word) for word in typed.replace(",", " ").split() if word.isdigit()]
@@ -84,7 +84,7 @@ class Approval:
         try:
             return await read_line()
         except asyncio.CancelledError:
-            self._console.print(Text("\n  answered elsewhere, or no longer asked", style="dim"))
+            self._console.print(Text("\n  answered by another client, or withdrawn", style="dim"))
             raise
         finally:
             self.is_asking = False

@@ -11,9 +11,9 @@ _PROGRAM = "sandbox-agent"
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a shell's completion script.
+    """Print a shell completion script.
 
-    For bash: `sandbox-agent completion bash >> ~/.bashrc`. For zsh the same with ~/.zshrc; for fish:
+    bash: `sandbox-agent completion bash >> ~/.bashrc`; zsh: `sandbox-agent completion zsh >> ~/.zshrc`; fish:
     `sandbox-agent completion fish > ~/.config/fish/completions/sandbox-agent.fish`."""
     from sandbox_agent.cli.main import cli  # noqa: PLC0415
 

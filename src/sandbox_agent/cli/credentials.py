@@ -9,16 +9,17 @@ from pathlib import Path
 import click
 
 from sandbox_agent.agents.credentials import AGENTS_WITH_CREDENTIALS, Credential, find_credentials, variable_for
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, target_options
 
-_AGENT = click.option("--agent", type=click.Choice(AGENTS_WITH_CREDENTIALS), help="Only those of this agent.")
-_PROVIDER = click.option("--provider", help="Only those for this provider, as anthropic or openai.")
-_REVEAL = click.option("--reveal", is_flag=True, help="Show the secrets themselves.")
+_AGENT = click.option("--agent", type=click.Choice(AGENTS_WITH_CREDENTIALS), help="Filter by agent.")
+_PROVIDER = click.option("--provider", help="Filter by provider, such as anthropic or openai.")
+_REVEAL = click.option("--reveal", is_flag=True, help="Show secrets in full.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def credentials() -> None:
-    """API keys and logins that agents can use, from the environment and from their usual files on this machine."""
+    """Find API keys and logins on this machine: in the environment and in the agents' own files."""
 
 
 @credentials.command()
@@ -27,7 +28,7 @@ def credentials() -> None:
 @_REVEAL
 @target_options
 def extract(target: Target, agent: str | None, provider: str | None, *, reveal: bool) -> None:
-    """List what is found; secrets are masked unless --reveal is given."""
+    """List credentials. Secrets are masked unless --reveal is given."""
     found = _find(agent, provider, reveal=reveal)
     if target.is_json:
         import msgspec  # noqa: PLC0415
@@ -46,9 +47,9 @@ def extract(target: Target, agent: str | None, provider: str | None, *, reveal: 
 @_AGENT
 @_PROVIDER
 @_REVEAL
-@click.option("--export", "is_export", is_flag=True, help="With `export ` in front, for eval in a shell.")
+@click.option("--export", "is_export", is_flag=True, help="Prefix each line with `export`, for eval in a shell.")
 def extract_env(agent: str | None, provider: str | None, *, reveal: bool, is_export: bool) -> None:
-    """The same as NAME=value lines, each variable once."""
+    """Print credentials as NAME=value lines. Secrets are masked unless --reveal is given."""
     lines = {variable_for(c): c.value for c in reversed(_find(agent, provider, reveal=reveal))}
     for name, value in sorted(lines.items()):
         click.echo(f"{'export ' if is_export else ''}{name}={shlex.quote(value)}")

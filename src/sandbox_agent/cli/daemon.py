@@ -20,24 +20,24 @@ from sandbox_agent.version import __version__
 
 _START = 30.0
 _STOP = 10.0
-_DATA_DIR = click.option("--data-dir", help="Where history, installs and the daemon's record live.")
+_DATA_DIR = click.option("--data-dir", help="Directory for history, installed agents and the daemon's state.")
 
 
 @click.group()
 def daemon() -> None:
-    """A server in the background. Other commands find it by themselves."""
+    """Run a server in the background. Other commands use it automatically."""
 
 
 @daemon.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free one.  [default: 2468]")
-@click.option("--config", type=click.Path(dir_okay=False), help="A TOML file with settings and agents.")
-@click.option("--no-token", is_flag=True, help="Serve without a token. By default a random one is made and kept.")
-@click.option("--upgrade", is_flag=True, help="Restart a server of another version.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 2468]")
+@click.option("--config", type=click.Path(dir_okay=False), help="TOML file with settings and agents.")
+@click.option("--no-token", is_flag=True, help="Accept requests without a token. By default a random one is generated.")
+@click.option("--upgrade", is_flag=True, help="Restart the daemon if it runs another version.")
 @_DATA_DIR
 @target_options
 def start(target: Target, data_dir: str | None, *, upgrade: bool, no_token: bool, **flags: Any) -> None:
-    """Start it, unless it runs."""
+    """Start the daemon, unless it is running."""
     running = read_state(data_dir)
     if running is not None and running.is_alive():
         if not upgrade or running.version == __version__:
@@ -53,7 +53,7 @@ def start(target: Target, data_dir: str | None, *, upgrade: bool, no_token: bool
 @_DATA_DIR
 @target_options
 def stop(target: Target, data_dir: str | None) -> None:
-    """Stop it in good order. It is no error if it does not run."""
+    """Stop the daemon. Succeeds if it is not running."""
     state = read_state(data_dir)
     is_running = state is not None and state.is_alive()
     if state is not None and is_running:
@@ -66,7 +66,7 @@ def stop(target: Target, data_dir: str | None) -> None:
 @_DATA_DIR
 @target_options
 def status(target: Target, data_dir: str | None) -> None:
-    """Say whether it runs, and where. Exit code 3 if it does not."""
+    """Show whether the daemon is running, and where. Exit code 3 if it is not."""
     state = read_state(data_dir)
     if state is None or not state.is_alive():
         _print(target, {"running": False}, "not running")

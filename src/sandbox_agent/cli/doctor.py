@@ -37,11 +37,11 @@ class Finding(msgspec.Struct, frozen=True):
 @click.command()
 @target_options
 def doctor(target: Target) -> None:
-    """Check this machine and say what to do. Exit code 1 if something is broken."""
+    """Check the installation and suggest fixes. Exit code 1 if a check fails."""
     try:
         settings = load_settings(os.environ, None, {})
     except SandboxAgentError as error:
-        findings = [Finding("settings", "fail", error.detail, "mend the environment variable")]
+        findings = [Finding("settings", "fail", error.detail, "fix the environment variable")]
     else:
         findings = list(_findings(target, settings))
     if target.is_json:
@@ -71,9 +71,11 @@ def _data_dir(path: Path) -> Finding:
         probe.unlink()
         free = shutil.disk_usage(path).free
     except OSError as error:
-        return Finding("data directory", "fail", f"{path}: {error.strerror}", "set SANDBOX_AGENT_DATA_DIR to another")
+        return Finding(
+            "data directory", "fail", f"{path}: {error.strerror}", "set SANDBOX_AGENT_DATA_DIR to a writable directory"
+        )
     if free < _LITTLE_SPACE:
-        return Finding("data directory", "warn", f"{path}: only {free >> 20} MiB free", "make room for history")
+        return Finding("data directory", "warn", f"{path}: only {free >> 20} MiB free", "free some disk space")
     return Finding("data directory", "ok", f"{path}, {free >> 30} GiB free")
 
 
@@ -81,7 +83,7 @@ def _node() -> Finding:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         missing = "node" if node is None else "npm"
-        return Finding("node", "warn", f"no {missing} on PATH", "most agents need Node.js 20 or newer with npm")
+        return Finding("node", "warn", f"{missing} is not on PATH", "most agents need Node.js 20 or newer, with npm")
     said = _said([node, "--version"])
     return Finding("node", "ok", f"{said or '?'} at {node}")
 
@@ -89,12 +91,17 @@ def _node() -> Finding:
 async def _server(target: Target) -> Finding:
     url = target.endpoint or DEFAULT_URL
     if await is_serving(url):
-        return Finding("server", "ok", f"answers at {url}")
+        return Finding("server", "ok", f"running at {url}")
     if target.endpoint is not None:
-        return Finding("server", "fail", f"nothing answers at {url}", "check the address, or start it")
+        return Finding("server", "fail", f"cannot connect to {url}", "check the address, or start the server")
     if _is_taken(2468):
-        return Finding("server", "warn", "port 2468 is used by another program", "start with --port and --endpoint")
-    return Finding("server", "ok", f"none at {url}; port 2468 is free", "`sandbox-agent daemon start` starts one")
+        return Finding(
+            "server",
+            "warn",
+            "port 2468 is in use by another program",
+            "use another port: `sandbox-agent server --port N`",
+        )
+    return Finding("server", "ok", f"not running; {url} is free", "start one with `sandbox-agent daemon start`")
 
 
 def _daemon() -> Finding:
@@ -102,10 +109,20 @@ def _daemon() -> Finding:
     if state is None:
         return Finding("daemon", "ok", "not started")
     if not state.is_alive():
-        return Finding("daemon", "warn", f"pid {state.pid} is gone", f"see {state.log}; `sandbox-agent daemon start`")
+        return Finding(
+            "daemon",
+            "warn",
+            f"process {state.pid} has exited",
+            f"see {state.log}; start it again with `sandbox-agent daemon start`",
+        )
     if state.version != __version__:
-        return Finding("daemon", "warn", f"runs version {state.version}", "`sandbox-agent daemon start --upgrade`")
-    return Finding("daemon", "ok", f"pid {state.pid} at {state.url}")
+        return Finding(
+            "daemon",
+            "warn",
+            f"running version {state.version}, not {__version__}",
+            "restart it with `sandbox-agent daemon start --upgrade`",
+        )
+    return Finding("daemon", "ok", f"running at {state.url}, pid {state.pid}")
 
 
 def _agents(settings: Settings) -> Iterator[Finding]:
@@ -115,24 +132,24 @@ def _agents(settings: Settings) -> Iterator[Finding]:
         catalog = Catalog(settings.agents, data_dir=settings.data_path, env=settings.environ)
         listings = [catalog.describe(agent) for agent in catalog.ids()]
     except SandboxAgentError as error:
-        yield Finding("agents", "fail", error.detail, "mend the config file")
+        yield Finding("agents", "fail", error.detail, "fix the config file")
         return
     installed = [listing for listing in listings if listing.installed]
     names = ", ".join(listing.id for listing in installed)
     others = len(listings) - len(installed)
-    yield Finding("agents", "ok", f"installed: {names}; {others} more can be", "`sandbox-agent agents list`")
+    yield Finding("agents", "ok", f"installed: {names}; {others} more available", "see `sandbox-agent agents list`")
     for listing in installed:
         if listing.source not in {"builtin", "custom"} and not listing.credentials_available:
-            todo = f"log in with it, or see `sandbox-agent agents show {listing.id}`"
-            yield Finding(f"login {listing.id}", "warn", "no key or login was found", todo)
+            todo = f"see `sandbox-agent agents show {listing.id}`"
+            yield Finding(f"login {listing.id}", "warn", "no API key or login found", todo)
 
 
 def _built_in_agent() -> Finding:
     hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
     said = _said([sys.executable, "-m", "sandbox_agent.mock_agent"], hello)
     if said is not None and '"protocolVersion"' in said:
-        return Finding("built-in agent", "ok", "starts and answers")
-    return Finding("built-in agent", "fail", "does not answer", "reinstall the package sandbox-agent")
+        return Finding("built-in agent", "ok", "works")
+    return Finding("built-in agent", "fail", "does not respond", "reinstall sandbox-agent")
 
 
 def _said(command: list[str], given: bytes = b"") -> str | None:

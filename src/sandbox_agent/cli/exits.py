@@ -26,17 +26,17 @@ STOP_CODES = {"end_turn": 0, "refusal": 10, "max_tokens": 11, "max_turn_requests
 OTHER_STOP = 13
 
 MEANINGS = {
-    0: "done; for `run`: the agent ended its turn",
-    FAILED: "it failed, at the server or at the agent",
-    MISUSE: "wrong usage, settings or data directory",
-    UNREACHABLE: "no server answers",
-    UNAUTHORIZED: "the token is missing or wrong",
+    0: "success",
+    FAILED: "the server or the agent reported an error",
+    MISUSE: "invalid usage, configuration or data directory",
+    UNREACHABLE: "cannot connect to the server",
+    UNAUTHORIZED: "the access token is missing or invalid",
     NOT_FOUND: "no such agent, session, file or connection",
-    10: "`run`: the agent refused",
+    10: "`run`: the agent refused to answer",
     11: "`run`: the token limit was reached",
-    12: "`run`: the limit on requests in one turn was reached",
-    OTHER_STOP: "`run`: the turn stopped for a reason that ACP does not name",
-    INTERRUPTED: "cancelled, as with Ctrl-C",
+    12: "`run`: the limit of model requests per turn was reached",
+    OTHER_STOP: "`run`: the turn ended for another reason",
+    INTERRUPTED: "cancelled, for example with Ctrl-C",
 }
 
 _CODES: tuple[tuple[type[SandboxAgentError], int], ...] = (
@@ -48,8 +48,8 @@ _CODES: tuple[tuple[type[SandboxAgentError], int], ...] = (
     (StoreError, MISUSE),
 )
 _NEXT_STEPS: tuple[tuple[type[SandboxAgentError], str], ...] = (
-    (ConnectionLost, "start one with `sandbox-agent daemon start`, or name another with --endpoint"),
-    (Unauthorized, "give the server's token with --token or SANDBOX_AGENT_TOKEN"),
+    (ConnectionLost, "start a server with `sandbox-agent daemon start`, or give another address with --endpoint"),
+    (Unauthorized, "pass the server's token with --token or SANDBOX_AGENT_TOKEN"),
     (UnknownAgent, "see `sandbox-agent agents list`"),
     (UnknownSession, "see `sandbox-agent sessions list`"),
     (AgentNotInstalled, "install it with `sandbox-agent install-agent NAME`"),

@@ -9,16 +9,19 @@ from typing import Any, TypeVar
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.client.files import Files
 
 T = TypeVar("T")
-_SESSION = click.option("--session", help="Relative paths start at this session's cwd.")
+_SESSION = click.option("--session", help="Resolve relative paths from this session's working directory.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def files() -> None:
-    """Files where the server runs. Relative paths start at the server's directory, or a session's with --session."""
+    """Read and write files on the server's machine.
+
+    Relative paths are resolved from the server's working directory, or from that of --session."""
 
 
 @files.command()
@@ -26,7 +29,7 @@ def files() -> None:
 @_SESSION
 @target_options
 def ls(target: Target, path: str, session: str | None) -> None:
-    """What is in a directory."""
+    """List a directory."""
     entries = _with_files(target, session, lambda files: files.list(path))
     if target.is_json:
         _print_json(entries)
@@ -38,7 +41,7 @@ def ls(target: Target, path: str, session: str | None) -> None:
         (f"{e.name}/" if e.is_directory else e.name, "" if e.is_directory else size_text(e.size), e.modified or "")
         for e in ordered
     ]
-    print_table(("NAME", "SIZE", "CHANGED"), rows, empty="nothing here")
+    print_table(("NAME", "SIZE", "MODIFIED"), rows, empty="empty directory")
 
 
 @files.command()
@@ -46,7 +49,7 @@ def ls(target: Target, path: str, session: str | None) -> None:
 @_SESSION
 @target_options
 def stat(target: Target, path: str, session: str | None) -> None:
-    """Kind, size and time of a file or directory."""
+    """Show type, size and modification time of a file or directory."""
     entry = _with_files(target, session, lambda files: files.stat(path))
     if target.is_json:
         _print_json(entry)
@@ -54,7 +57,7 @@ def stat(target: Target, path: str, session: str | None) -> None:
     from sandbox_agent.cli.tables import print_facts  # noqa: PLC0415
 
     print_facts(
-        [("path", entry.path), ("kind", entry.entry_type), ("size", str(entry.size)), ("changed", entry.modified)]
+        [("path", entry.path), ("type", entry.entry_type), ("size", str(entry.size)), ("modified", entry.modified)]
     )
 
 
@@ -63,7 +66,7 @@ def stat(target: Target, path: str, session: str | None) -> None:
 @_SESSION
 @target_options
 def cat(target: Target, path: str, session: str | None) -> None:
-    """Write a file to stdout."""
+    """Print a file."""
 
     async def copy(files: Files) -> None:
         async for piece in files.read_pieces(path):
@@ -79,7 +82,7 @@ def cat(target: Target, path: str, session: str | None) -> None:
 @_SESSION
 @target_options
 def put(target: Target, source: Path, path: str, session: str | None) -> None:
-    """Write a local file there; - reads stdin."""
+    """Upload a file. SOURCE may be - to read from stdin."""
     content: Any = sys.stdin.buffer.read() if str(source) == "-" else source
     size = _with_files(target, session, lambda files: files.write(path, content))
     _say(target, {"path": path, "bytesWritten": size}, f"{size} bytes → {path}")
@@ -91,7 +94,7 @@ def put(target: Target, source: Path, path: str, session: str | None) -> None:
 @_SESSION
 @target_options
 def get(target: Target, path: str, local: Path | None, session: str | None) -> None:
-    """Fetch a file. LOCAL is where to; by default here, under its own name."""
+    """Download a file to LOCAL.  [default: current directory, same name]"""
     place = local or Path(Path(path).name)
     place = place / Path(path).name if place.is_dir() else place
     size = _with_files(target, session, lambda files: files.download(path, place))
@@ -100,7 +103,7 @@ def get(target: Target, path: str, local: Path | None, session: str | None) -> N
 
 @files.command()
 @click.argument("path")
-@click.option("--recursive", "-r", is_flag=True, help="A directory with all that is in it.")
+@click.option("--recursive", "-r", is_flag=True, help="Delete directories and their contents.")
 @_SESSION
 @target_options
 def rm(target: Target, path: str, session: str | None, *, recursive: bool) -> None:
@@ -112,11 +115,11 @@ def rm(target: Target, path: str, session: str | None, *, recursive: bool) -> No
 @files.command()
 @click.argument("source")
 @click.argument("destination")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @_SESSION
 @target_options
 def mv(target: Target, source: str, destination: str, session: str | None, *, overwrite: bool) -> None:
-    """Move or rename."""
+    """Move or rename a file or directory."""
     _with_files(target, session, lambda files: files.move(source, destination, overwrite=overwrite))
     _say(target, {"from": source, "to": destination}, f"{source} → {destination}")
 
@@ -126,9 +129,9 @@ def mv(target: Target, source: str, destination: str, session: str | None, *, ov
 @_SESSION
 @target_options
 def mkdir(target: Target, path: str, session: str | None) -> None:
-    """Make a directory and those above it."""
+    """Create a directory, with parents."""
     _with_files(target, session, lambda files: files.mkdir(path))
-    _say(target, {"path": path}, f"made {path}")
+    _say(target, {"path": path}, f"created {path}")
 
 
 @files.command()
@@ -137,7 +140,7 @@ def mkdir(target: Target, path: str, session: str | None) -> None:
 @_SESSION
 @target_options
 def upload(target: Target, directory: Path, path: str, session: str | None) -> None:
-    """Send a local directory, whole or not at all."""
+    """Upload a directory. If it fails, nothing is changed."""
     written = _with_files(target, session, lambda files: files.upload(directory, path))
     _say(target, {"paths": written}, f"{len(written)} files → {path}")
 

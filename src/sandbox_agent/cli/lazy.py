@@ -1,8 +1,9 @@
-"""A group whose commands are imported when they are used, so that `--help` stays quick."""
+"""Groups that suggest a command for a misspelled one, and import commands when they are used: `--help` stays quick."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +13,20 @@ Lazy = Mapping[str, tuple[str, str]]
 """Command name to `module:attribute` and the line that help shows."""
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], self.list_commands(ctx))
+            if near:
+                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+            raise
+
+
+class LazyGroup(SuggestingGroup):
     def __init__(self, *args: Any, lazy: Lazy | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})

@@ -14,17 +14,19 @@ _HEAD = """# Command line
 
 <!-- written by `python -m sandbox_agent.cli.reference`; a test keeps it so -->
 
-Every command takes `--endpoint`, `--token` and `--json` where they make sense, or the environment variables
-`SANDBOX_AGENT_ENDPOINT` and `SANDBOX_AGENT_TOKEN`. Without an endpoint, the background server of
-`sandbox-agent daemon` is used, or whatever answers at `http://127.0.0.1:2468`; `run`, `sessions` and `demo` start a
-server for themselves if there is none. `agents`, `install-agent`, `credentials` and `doctor` look at this machine.
+Commands that talk to a server take `--endpoint URL`, `--token TOKEN` and `--json`, before or after the command's name.
+The first two can also be set with `SANDBOX_AGENT_ENDPOINT` and `SANDBOX_AGENT_TOKEN`.
+
+Without an endpoint, commands use the server started by `sandbox-agent daemon start`, or the one at
+`http://127.0.0.1:2468`. If neither is running, `run` and `sessions` start a server of their own and stop it at the end.
+`agents` and `install-agent` work on this machine unless `--endpoint` is given; `credentials` and `doctor` always do.
 """
 _COMMON = {"endpoint", "token", "is_json", "help"}
 
 
 def render() -> str:
     context = click.Context(cli, info_name="sandbox-agent")
-    parts = [_HEAD, "## Exit codes\n", "| code | meaning |\n| --- | --- |"]
+    parts = [_HEAD, "## Exit codes\n", "| Code | Meaning |\n| --- | --- |"]
     parts += [f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()]
     parts.append("")
     parts += _describe(cli, context)
@@ -44,7 +46,7 @@ def _describe(command: click.Command, context: click.Context) -> Iterator[str]:
     yield _unwrapped(command.help or "") + "\n"
     rows = [row for row in (_row(param, context) for param in command.params) if row is not None]
     if rows:
-        yield "| option | |\n| --- | --- |"
+        yield "| Option | Description |\n| --- | --- |"
         yield from rows
         yield ""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sandbox_agent.cli.choices import refuse_what_was_not_applied
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.errors import SandboxAgentError
 
@@ -33,29 +34,29 @@ class Wanted:
 
 @click.command()
 @click.argument("prompt")
-@click.option("--agent", envvar="SANDBOX_AGENT_DEFAULT_AGENT", help="Which agent. Also SANDBOX_AGENT_DEFAULT_AGENT.")
-@click.option("--cwd", type=click.Path(path_type=Path), default=Path(), help="Where it works.  [default: here]")
-@click.option("--model", help="The model to use.")
-@click.option("--mode", help="The mode to work in.")
-@click.option("--title", help="A title for the session.")
-@click.option("--resume", metavar="SESSION", help="Go on with an earlier session, by id or alias.")
+@click.option("--agent", envvar="SANDBOX_AGENT_DEFAULT_AGENT", help="Agent to use.  [env: SANDBOX_AGENT_DEFAULT_AGENT]")
+@click.option("--cwd", type=click.Path(path_type=Path), default=Path(), help="Working directory.  [default: current]")
+@click.option("--model", help="Model to use.")
+@click.option("--mode", help="Mode to use, such as plan or code.")
+@click.option("--title", help="Title of the session.")
+@click.option("--resume", metavar="SESSION", help="Resume a session, by id or alias.")
 @click.option(
     "--approve",
     type=click.Choice(["ask", "allow", "reject"]),
     default="ask",
     show_default=True,
-    help="What to answer when the agent asks for permission.",
+    help="How to answer permission requests.",
 )
 @target_options
 def run(
     target: Target, prompt: str, agent: str | None, cwd: Path, resume: str | None, approve: str, **choices: str | None
 ) -> None:
-    """Give an agent a prompt and show the turn as it streams. PROMPT may be - to read it from stdin.
+    """Send a prompt to an agent and stream its answer. PROMPT may be - to read it from stdin.
 
-    Without a server to use, one runs for this command alone. The first Ctrl-C cancels the turn, the second leaves.
-    The exit code says how the turn ended."""
+    If no server is running, one is started for this command. Press Ctrl-C once to cancel the turn, twice to quit.
+    The exit code tells how the turn ended."""
     if agent is None and resume is None:
-        raise click.UsageError("--agent is missing; see `sandbox-agent agents list` for those there are")
+        raise click.UsageError("--agent is missing; `sandbox-agent agents list` shows the available agents")
     text = sys.stdin.read() if prompt == "-" else prompt
     kept = {name: value for name, value in choices.items() if value is not None}
     wanted = Wanted(text, agent, str(cwd.resolve()), resume, approve, kept)
@@ -118,7 +119,9 @@ async def _run_json(target: Target, wanted: Wanted) -> int:
 
 async def _session(sandbox: SandboxAgent, wanted: Wanted) -> Session:
     if wanted.resume is None:
-        return await sandbox.create_session(agent=wanted.agent or "", cwd=wanted.cwd, **wanted.choices)
+        session = await sandbox.create_session(agent=wanted.agent or "", cwd=wanted.cwd, **wanted.choices)
+        await refuse_what_was_not_applied(session, wanted.choices)
+        return session
     session = await sandbox.resume_session(wanted.resume, agent=wanted.agent)
     if "model" in wanted.choices:
         await session.set_model(wanted.choices["model"])

@@ -10,23 +10,24 @@ from typing import Any
 
 import click
 
+from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 
-_AGENT = click.option("--agent", help="Whose session, where two agents have one of that id.")
+_AGENT = click.option("--agent", help="Agent that owns the session, if the id is ambiguous.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def sessions() -> None:
-    """Conversations, running or past. SESSION is an id or an alias."""
+    """List, watch, export and end sessions. SESSION is an id or an alias."""
 
 
 @sessions.command("list")
-@click.option("--agent", help="Only those of this agent.")
-@click.option("--cwd", help="Only those that work in this directory.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option("--agent", help="Filter by agent.")
+@click.option("--cwd", help="Filter by working directory.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of sessions.")
 @target_options
 def list_(target: Target, agent: str | None, cwd: str | None, limit: int) -> None:
-    """The newest first."""
+    """List sessions, newest first."""
 
     async def work() -> list[Any]:
         async with target.open(may_start=True) as sandbox:
@@ -43,7 +44,7 @@ def list_(target: Target, agent: str | None, cwd: str | None, limit: int) -> Non
         (s.alias or s.session_id, s.agent, "ended" if s.ended else "open", ago(s.updated_at), s.title or "")
         for s in found
     ]
-    return print_table(("SESSION", "AGENT", "STATE", "CHANGED", "TITLE"), rows, empty="no sessions yet")
+    return print_table(("SESSION", "AGENT", "STATUS", "UPDATED", "TITLE"), rows, empty="no sessions")
 
 
 @sessions.command()
@@ -51,7 +52,7 @@ def list_(target: Target, agent: str | None, cwd: str | None, limit: int) -> Non
 @_AGENT
 @target_options
 def show(target: Target, session: str, agent: str | None) -> None:
-    """All that is known of one session, with what waits for an answer."""
+    """Show details of a session, with pending permission requests and questions."""
 
     async def work() -> dict[str, Any]:
         async with target.open(may_start=True) as sandbox:
@@ -75,13 +76,13 @@ def show(target: Target, session: str, agent: str | None) -> None:
 
 @sessions.command()
 @click.argument("session")
-@click.option("--after", type=click.IntRange(0), default=0, help="Only events later than this sequence.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many.")
-@click.option("--legacy", is_flag=True, help="As the universal events of the earlier API.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Start after this sequence number.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of events.")
+@click.option("--legacy", is_flag=True, help="Use the event format of the previous API.")
 @_AGENT
 @target_options
 def events(target: Target, session: str, after: int, limit: int | None, agent: str | None, *, legacy: bool) -> None:
-    """A session's history, one JSON object a line."""
+    """Print the history of a session as JSON lines."""
 
     async def work() -> None:
         async with target.open(may_start=True) as sandbox:
@@ -98,12 +99,21 @@ def events(target: Target, session: str, after: int, limit: int | None, agent: s
 
 @sessions.command()
 @click.argument("session")
-@click.option("--format", "form", type=click.Choice(["markdown", "jsonl"]), default="markdown", show_default=True)
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="A file instead of stdout.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "jsonl"]),
+    default="markdown",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file instead of stdout."
+)
 @_AGENT
 @target_options
 def export(target: Target, session: str, form: str, output: Path | None, agent: str | None) -> None:
-    """A session's transcript: Markdown to read, or JSON lines with every envelope."""
+    """Export a session as Markdown, or as JSON lines with every message."""
 
     async def work() -> None:
         async with target.open(may_start=True) as sandbox:
@@ -126,7 +136,7 @@ def export(target: Target, session: str, form: str, output: Path | None, agent: 
 @_AGENT
 @target_options
 def terminate(target: Target, session: str, agent: str | None) -> None:
-    """End a session for everybody. Its history stays."""
+    """End a session for all clients. Its history is kept."""
 
     async def work() -> None:
         async with target.open(may_start=True) as sandbox:
@@ -141,11 +151,11 @@ def terminate(target: Target, session: str, agent: str | None) -> None:
 
 @sessions.command()
 @click.argument("session")
-@click.option("--replay/--no-replay", default=True, show_default=True, help="Begin with the conversation so far.")
+@click.option("--replay/--no-replay", default=True, show_default=True, help="Show the conversation so far first.")
 @_AGENT
 @target_options
 def attach(target: Target, session: str, agent: str | None, *, replay: bool) -> None:
-    """Watch a session live and answer what its agent asks, from a second terminal. Ctrl-C leaves; it goes on."""
+    """Follow a session live and answer its permission requests. Ctrl-C detaches; the session continues."""
     run_async(_attach(target, session, agent, replay=replay))
 
 
@@ -169,7 +179,7 @@ async def _attach(target: Target, name: str, agent: str | None, *, replay: bool)
         for update in session.replay:
             view.show(update)
         view.pause()
-        console.print(f"[dim]attached to {session.id} of {session.agent}; Ctrl-C leaves[/]")
+        console.print(f"[dim]attached to {session.id} of {session.agent}; press Ctrl-C to detach[/]")
         with quiet_control_keys():
             async for update in session.updates():
                 view.show(update)
@@ -187,7 +197,7 @@ _SHOWN = (
     ("mode", "mode"),
     ("model", "model"),
     ("created", "createdAt"),
-    ("changed", "updatedAt"),
+    ("updated", "updatedAt"),
     ("busy", "isBusy"),
     ("ended", "ended"),
     ("because", "endedReason"),

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import httpx
 
 from sandbox_agent.cli.remote import Remote
-from sandbox_agent.core.lines import DEFAULT_LINE_CAP
 from sandbox_agent.errors import ConfigError
+from sandbox_agent.settings import load_settings
 
 _STOP = 10.0
 
@@ -53,7 +53,7 @@ async def _bridge(endpoint: str, agent: str, token: str | None) -> None:
 
 async def _read_lines(remote: Remote) -> None:
     """Take the client's messages in order until it closes."""
-    reader = asyncio.StreamReader(limit=DEFAULT_LINE_CAP)
+    reader = asyncio.StreamReader(limit=load_settings(os.environ, None, {}).max_body_bytes)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
         if line.strip():

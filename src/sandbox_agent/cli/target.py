@@ -82,9 +82,9 @@ async def _start(stack: contextlib.AsyncExitStack, handlers: dict[str, Any]) -> 
 def target_options(command: F) -> F:
     """--endpoint, --token and --json, as on the main command; those given here win. Passes `target`."""
 
-    @click.option("--endpoint", metavar="URL", help="Address of the server. Also SANDBOX_AGENT_ENDPOINT.")
-    @click.option("--token", metavar="TOKEN", help="The server's token. Also SANDBOX_AGENT_TOKEN.")
-    @click.option("--json", "is_json", is_flag=True, default=None, help="Print JSON for programs.")
+    @click.option("--endpoint", metavar="URL", help="Server to use.  [env: SANDBOX_AGENT_ENDPOINT]")
+    @click.option("--token", metavar="TOKEN", help="Access token of the server.  [env: SANDBOX_AGENT_TOKEN]")
+    @click.option("--json", "is_json", is_flag=True, default=None, help="Output JSON.")
     @functools.wraps(command)
     def wrapped(*args: Any, endpoint: str | None, token: str | None, is_json: bool | None, **kwargs: Any) -> Any:
         given = click.get_current_context().find_object(dict) or {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -38,6 +38,15 @@ class Deliver(Struct, frozen=True):
     connection: ConnectionId
     line: bytes
     session: SessionId | None
+
+
+class Notice(Struct, frozen=True):
+    """Something of ours that happened in a session: for those attached, and for whoever follows the feed."""
+
+    session: SessionId
+    name: Literal["turn_queued", "turn_started", "turn_ended", "asked", "settled"]
+    params: dict[str, Any]
+    connections: tuple[ConnectionId, ...]
 
 
 class Broadcast(Struct, frozen=True):
@@ -79,6 +88,12 @@ class Wake(Struct, frozen=True):
     session: SessionId
 
 
+class Replayed(Struct, frozen=True):
+    """The agent goes on replaying a session that settles: it is not `settled` yet."""
+
+    session: SessionId
+
+
 class Serve(Struct, frozen=True):
     """Serve a request of the agent on this host, then call `served` with the answer."""
 
@@ -113,11 +128,13 @@ Effect = (
     | Publish
     | Record
     | Deliver
+    | Notice
     | Broadcast
     | Reply
     | Resolve
     | Observed
     | Wake
+    | Replayed
     | Serve
     | Unattended
     | Unparsed

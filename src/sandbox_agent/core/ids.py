@@ -23,3 +23,11 @@ class SessionKey(NamedTuple):
 
 def connection_stream(connection: ConnectionId) -> StreamKey:
     return StreamKey(f"connection:{connection}")
+
+
+class SessionName(NamedTuple):
+    """How somebody names a session: by id or alias, at an agent or at any; `prefer` is taken where several have it."""
+
+    name: str
+    agent: AgentId | None = None
+    prefer: AgentId | None = None

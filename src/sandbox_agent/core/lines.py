@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-DEFAULT_LINE_CAP = 64 * 1024 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class OversizedLine:
@@ -19,7 +17,7 @@ class OversizedLine:
 class LineSplitter:
     """Splits a byte stream at LF. A trailing CR and empty lines are dropped; a line past the cap is not kept."""
 
-    def __init__(self, cap: int = DEFAULT_LINE_CAP) -> None:
+    def __init__(self, cap: int) -> None:
         self._cap = cap
         self._parts: list[bytes] = []
         self._size = 0

@@ -11,7 +11,8 @@ class ClientCall(enum.Enum):
     INITIALIZE = "answered from the handshake that the server made"
     LIST = "answered from the server-wide inventory"
     CREATE = "goes to the agent; its answer names a new session, to which the client is attached"
-    ATTACH = "attaches the client to a session, waking it if need be"
+    LOAD = "replays a session to the client and attaches it, waking the session if need be"
+    RESUME = "attaches the client to a session without a replay, waking it if need be"
     FORK = "goes to a live session; its answer names a new one"
     PROMPT = "one at a time per session, others queue"
     CONFIGURE = "sets model, mode or option, in the spelling that the agent knows"
@@ -26,8 +27,8 @@ CLIENT_CALLS: dict[str, ClientCall] = {
     "authenticate": ClientCall.AGENT,
     "logout": ClientCall.AGENT,
     "session/new": ClientCall.CREATE,
-    "session/load": ClientCall.ATTACH,
-    "session/resume": ClientCall.ATTACH,
+    "session/load": ClientCall.LOAD,
+    "session/resume": ClientCall.RESUME,
     "session/fork": ClientCall.FORK,
     "session/list": ClientCall.LIST,
     "session/prompt": ClientCall.PROMPT,
@@ -44,6 +45,15 @@ SESSION_CANCEL = "session/cancel"
 PERMISSION = "session/request_permission"
 QUESTION = "_sandboxagent/session/request_question"
 ELICITATION = "elicitation/create"
+PROMPT = "session/prompt"
+UPDATE = "session/update"
+
+SESSION_STARTED = "_sandboxagent/session/started"
+SESSION_ENDED = "_sandboxagent/session/ended"
+ITEM_COMPLETED = "_sandboxagent/item/completed"
+RUNTIME_ERROR = "_sandboxagent/error"
+UNPARSED = "_sandboxagent/agent/unparsed"
+TERMINAL_OUTPUT = "_sandboxagent/terminal/output"
 
 HOST_METHODS: dict[str, tuple[str, ...]] = {
     "fs/read_text_file": ("fs", "readTextFile"),

@@ -14,22 +14,22 @@ from sandbox_agent.core.frames import META
 from sandbox_agent.core.json_values import as_list, as_object
 from sandbox_agent.errors import InvalidParams
 
-Verdict = Literal["ask", "allow", "reject"]
-Reply = Literal["once", "always", "reject"]
+Rule = Literal["ask", "allow", "reject"]
+Grant = Literal["once", "always", "reject"]
 
-VERDICTS: tuple[str, ...] = get_args(Verdict)
+RULES: tuple[str, ...] = get_args(Rule)
 TOOL_KINDS = frozenset(
     {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 )
 
 
-class Ask(msgspec.Struct, frozen=True):
+class AskPerson(msgspec.Struct, frozen=True):
     """Nobody has decided yet: put it to the clients."""
 
     reason: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Decided(msgspec.Struct, frozen=True):
     """An answer made in place of a person. `fallback` says how it strays from what was wanted."""
 
     outcome: dict[str, str]
@@ -53,13 +53,13 @@ class Choice(NamedTuple):
 class PermissionPolicy(msgspec.Struct, frozen=True):
     """`rules` maps tool kinds to verdicts; `default` holds for the rest."""
 
-    default: Verdict = "ask"
-    rules: dict[str, Verdict] = {}
+    default: Rule = "ask"
+    rules: dict[str, Rule] = {}
 
-    def verdict(self, kind: str) -> Verdict:
+    def rule_for(self, kind: str) -> Rule:
         return self.rules.get(kind if kind in TOOL_KINDS else "other", self.default)
 
-    def decide(self, params: Any, *, known_kind: str | None = None) -> Ask | Answer:
+    def decide(self, params: Any, *, known_kind: str | None = None) -> AskPerson | Decided:
         """Decide on the params of a `session/request_permission`.
 
         `known_kind` is what an earlier `tool_call` gave, for agents that send only the call's id here."""
@@ -67,10 +67,10 @@ class PermissionPolicy(msgspec.Struct, frozen=True):
         kind = as_object(params.get("toolCall")).get("kind")
         if not isinstance(kind, str) or not kind:
             kind = known_kind or "other"
-        verdict = self.verdict(kind)
+        verdict = self.rule_for(kind)
         rule = f"policy: {verdict} for tools of kind {kind!r}"
         if verdict == "ask":
-            return Ask(rule)
+            return AskPerson(rule)
         return _answer(params, ("once", "always") if verdict == "allow" else ("reject",), rule)
 
 
@@ -112,13 +112,13 @@ def parse_policy(value: Any, *, field: str = "permissionMode") -> PermissionPoli
         if kind != "default" and kind not in TOOL_KINDS:
             known = ", ".join(sorted(TOOL_KINDS))
             raise InvalidParams(f"{where}: no such tool kind; known: default, {known}", field=where)
-        if not isinstance(verdict, str) or verdict not in VERDICTS:
+        if not isinstance(verdict, str) or verdict not in RULES:
             raise InvalidParams(f"{where}: must be ask, allow or reject, not {verdict!r}", field=where)
     default = given.pop("default", "ask")
     return PermissionPolicy(default, given)
 
 
-def choose_option(options: Any, reply: Reply) -> Choice | None:
+def choose_option(options: Any, reply: Grant) -> Choice | None:
     """The offered option that fits a reply: by its kind, then by its id, then the closest on the safe side.
 
     `always` may become once and `reject` may become for good, each with a note. `once` never becomes always:
@@ -138,12 +138,12 @@ def choose_option(options: Any, reply: Reply) -> Choice | None:
     return None
 
 
-def timed_out(params: Any) -> Answer:
+def timed_out(params: Any) -> Decided:
     """The answer when nobody was there to give one."""
     return _answer(as_object(params), ("reject",), "nobody answered in time")
 
 
-def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str) -> Answer:
+def _answer(params: dict[str, Any], replies: tuple[Grant, ...], reason: str) -> Decided:
     for reply in replies:
         choice = choose_option(params.get("options"), reply)
         if choice is None:
@@ -152,22 +152,22 @@ def _answer(params: dict[str, Any], replies: tuple[Reply, ...], reason: str) -> 
         if reply != replies[0]:
             fallback = f"{_KINDS[reply][0]} in place of {_KINDS[replies[0]][0]}, which was not offered"
         outcome = {"outcome": "selected", "optionId": choice.option_id}
-        return Answer(outcome, reason, fallback)
+        return Decided(outcome, reason, fallback)
     note = f"cancelled: no option offered fits {replies[0]!r}"
-    return Answer({"outcome": "cancelled"}, reason, note)
+    return Decided({"outcome": "cancelled"}, reason, note)
 
 
 def _normal(option_id: str) -> str:
     return option_id.lower().replace("-", "_")
 
 
-_KINDS: Mapping[Reply, tuple[str, str | None]] = {
+_KINDS: Mapping[Grant, tuple[str, str | None]] = {
     "once": ("allow_once", None),
     "always": ("allow_always", "allow_once"),
     "reject": ("reject_once", "reject_always"),
 }
 _ALL_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
-_IDS: Mapping[Reply, frozenset[str]] = {
+_IDS: Mapping[Grant, frozenset[str]] = {
     "once": frozenset({"once", "allow_once", "allow", "accept", "approve", "approved", "yes", "proceed_once"}),
     "always": frozenset({"always", "allow_always", "accept_for_session", "approved_for_session", "proceed_always"}),
     "reject": frozenset({"reject", "reject_once", "deny", "denied", "decline", "no", "abort", "cancel"}),

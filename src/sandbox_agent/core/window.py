@@ -55,7 +55,7 @@ _first_id = attrgetter("first")
 class Window:
     """Append at the end, read from anywhere that is still kept."""
 
-    def __init__(self, *, memory_limit: int = 4 << 20, run_limit: int = 2_000_000) -> None:
+    def __init__(self, *, memory_limit: int, run_limit: int) -> None:
         self._memory_limit = memory_limit
         self._run_limit = run_limit
         self._streams: list[StreamKey] = []

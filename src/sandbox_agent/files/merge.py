@@ -6,7 +6,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from sandbox_agent.archives.names import Parts, clip
+from sandbox_agent.archives.rules import Parts, clip
 from sandbox_agent.errors import Conflict
 from sandbox_agent.files.walk import READ_DIRECTORY, open_beneath
 

@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Iterator
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, InvalidParams, NotFound, SandboxAgentError, TooLarge
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import check_device, open_regular
+from sandbox_agent.files.reading import check_device, open_regular
 from sandbox_agent.files.results import FsEntry, FsStat, entry_type, modified, printable
 from sandbox_agent.files.trees import copy, remove, remove_tree, temporary_name
 from sandbox_agent.files.walk import READ_DIRECTORY, Missing, Spot, locate

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import PurePath
 
-from sandbox_agent.archives.names import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
+from sandbox_agent.archives.rules import MAX_NAME_BYTES, MAX_PATH_BYTES, Parts, clip
 from sandbox_agent.errors import Forbidden, InvalidParams
 
 

@@ -7,26 +7,18 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sandbox_agent.archives.limits import KIB
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import KIB, ArchiveLimits, clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
-from sandbox_agent.files.limits import FileLimits
 from sandbox_agent.files.paths import Roots, Standing, absolute, split
 from sandbox_agent.files.reading import OpenFile
-from sandbox_agent.files.results import (
-    FsActionResult,
-    FsEntry,
-    FsMoveResult,
-    FsStat,
-    FsUploadResult,
-    FsWriteResult,
-)
-from sandbox_agent.files.unpack import PendingTree
+from sandbox_agent.files.results import FsActionResult, FsEntry, FsMoveResult, FsStat, FsUploadResult, FsWriteResult
+from sandbox_agent.files.upload import PendingTree
 from sandbox_agent.files.writing import PendingFile
 
 T = TypeVar("T")
@@ -34,6 +26,23 @@ P = TypeVar("P", bound="_Pending")
 
 _GATHER_BYTES = 256 * KIB
 _GATHER_PIECES = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLimits(ArchiveLimits):
+    """Bounds of the file service; the defaults fit a sandbox with a large project in it."""
+
+    max_file_bytes: int | None
+    """A written file; None: as much as the disk holds."""
+    max_inline_bytes: int
+    """A file that passes through memory as one value (`read_bytes`, `write_bytes`)."""
+    max_listed: int
+    stall_seconds: float
+    """How long an upload may send nothing."""
+    max_operations: int
+    max_streams: int
+    """Open reads and uploads at once, counted apart from short operations."""
+    workers: int
 
 
 class _Pending(Protocol):
@@ -46,10 +55,10 @@ class FileService:
     What waits for the disk runs on worker threads. Call `close` when no operation is under way any more.
     """
 
-    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits | None = None) -> None:
+    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits) -> None:
         self._roots = Roots([(root.absolute(), root.resolve()) for root in roots])
         self._cwd = self._start(cwd.absolute())
-        self.limits = limits or FileLimits()
+        self.limits = limits
         self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="files")
         self._is_closed = False
         self._operations = _Gate(self.limits.max_operations, "file operations")

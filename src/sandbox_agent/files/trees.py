@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Forbidden, InvalidParams
 from sandbox_agent.files.walk import READ_DIRECTORY
 

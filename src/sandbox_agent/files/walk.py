@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 
-from sandbox_agent.archives.names import Parts, clip
+from sandbox_agent.archives.rules import Parts, clip
 from sandbox_agent.errors import Forbidden, NotFound
 from sandbox_agent.files.failures import explain
 from sandbox_agent.files.paths import Roots, Standing, join, split

@@ -7,11 +7,11 @@ import stat
 import threading
 from collections.abc import Sequence
 
-from sandbox_agent.archives.names import clip
+from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, TooLarge
 from sandbox_agent.files.failures import explained
 from sandbox_agent.files.paths import Roots
-from sandbox_agent.files.regular import check_device, check_regular
+from sandbox_agent.files.reading import check_device, check_regular
 from sandbox_agent.files.trees import temporary_name
 from sandbox_agent.files.walk import Missing, Spot, locate
 

@@ -8,6 +8,7 @@ import msgspec
 
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.json_values import read_json
+from sandbox_agent.core.methods import PROMPT, UPDATE
 from sandbox_agent.history.entries import HistoryEntry
 
 _SILENT = frozenset(
@@ -74,7 +75,7 @@ class Replayer:
         if head is None:
             method = read_json(line, _MethodLine)
             head = _UpdateLine(method=method.method if method else None)
-        if head.method != "session/update":
+        if head.method != UPDATE:
             return []
         kind = head.params.update.session_update if head.params and head.params.update else None
         if kind == "user_message_chunk":
@@ -85,7 +86,7 @@ class Replayer:
 
     def _client_line(self, line: bytes) -> list[bytes]:
         head = read_json(line, _PromptLine)
-        if head is None or head.method != "session/prompt" or head.params is None:
+        if head is None or head.method != PROMPT or head.params is None:
             return []
         earlier = self.finish()
         self._held = [self._chunk(block) for block in head.params.prompt]
@@ -95,7 +96,7 @@ class Replayer:
         return msgspec.json.encode(
             {
                 "jsonrpc": "2.0",
-                "method": "session/update",
+                "method": UPDATE,
                 "params": {
                     "sessionId": self._session_id,
                     "update": {"sessionUpdate": "user_message_chunk", "content": block},

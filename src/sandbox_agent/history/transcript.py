@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from sandbox_agent.core.json_values import Object, as_list, as_object, as_text, iso_time, json_text, meta_value
-from sandbox_agent.core.methods import PERMISSION, QUESTION
+from sandbox_agent.core.methods import PERMISSION, PROMPT, QUESTION, RUNTIME_ERROR, SESSION_ENDED, UNPARSED, UPDATE
 from sandbox_agent.history.entries import Envelope, HistoryEntry, OpenRequests, read_envelope
-from sandbox_agent.history.markdown import code_span, fenced, inline, quoted
-from sandbox_agent.history.tool_markdown import render_tool
+from sandbox_agent.history.markdown import code_span, fenced, inline, quoted, render_tool
 
 OPEN_TOOLS = 1000
 """Tool calls that may wait for their end at once; past it the oldest is written as it stands."""
@@ -203,16 +202,16 @@ class MarkdownTranscript:
         self._write(f"**Unreadable line from the agent:** {inline(as_text(notice.params.get('error')))}")
 
     _METHODS: ClassVar[dict[str, Callable[[MarkdownTranscript, HistoryEntry, Envelope], Any]]] = {
-        "session/prompt": _prompt,
-        "session/update": _update,
+        PROMPT: _prompt,
+        UPDATE: _update,
         PERMISSION: _permission,
         QUESTION: _question,
-        "_sandboxagent/session/ended": _ended,
-        "_sandboxagent/error": _runtime_error,
-        "_sandboxagent/agent/unparsed": _unparsed,
+        SESSION_ENDED: _ended,
+        RUNTIME_ERROR: _runtime_error,
+        UNPARSED: _unparsed,
     }
     _ANSWERS: ClassVar[dict[str, Callable[[MarkdownTranscript, HistoryEntry, Any, Envelope], None]]] = {
-        "session/prompt": _prompt_answered,
+        PROMPT: _prompt_answered,
         PERMISSION: _permission_answered,
         QUESTION: _question_answered,
     }

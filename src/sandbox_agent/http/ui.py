@@ -10,8 +10,9 @@ from pathlib import Path
 
 from sandbox_agent.errors import NotFound
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import Headers, Receive, Scope, Send, send_problem, send_whole
-from sandbox_agent.http.asgi.routes import Route
+from sandbox_agent.http.asgi.messages import Headers, Receive, Scope, Send, send_response, send_whole
+from sandbox_agent.http.asgi.problems import problem_response
+from sandbox_agent.http.asgi.routes import Endpoint
 
 PREFIX = "/ui/"
 PATHS = ("/ui", "/ui/", "/ui/{file}", "/ui/assets/{file}")
@@ -22,6 +23,7 @@ _TYPES = {
     ".js": b"text/javascript; charset=utf-8",
     ".css": b"text/css; charset=utf-8",
     ".svg": b"image/svg+xml",
+    ".txt": b"text/plain; charset=utf-8",
 }
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -60,7 +62,8 @@ class Ui:
             return
         asset = self._table().get(path.removeprefix(PREFIX) or "index.html")
         if asset is None:
-            await send_problem(send, scope, NotFound(f"the inspector has no file {path!r}"), headers=list(_GUARDS))
+            missing = problem_response(NotFound(f"no such file in the inspector: {path!r}"), instance=scope["path"])
+            await send_response(missing.adding(*_GUARDS), scope, send)
             return
         headers: Headers = [(b"etag", asset.etag), (b"cache-control", asset.cache), (b"vary", b"accept-encoding")]
         if _header(scope, b"if-none-match") == asset.etag:
@@ -77,13 +80,13 @@ class Ui:
         return self._assets
 
 
-def ui_routes(ui: Ui) -> list[Route]:
+def ui_routes(ui: Ui) -> list[Endpoint]:
     """Pages, so that a link from elsewhere may lead here."""
 
     async def serve(exchange: Exchange) -> None:
         await ui(exchange.scope, exchange.receive, exchange.send)
 
-    return [Route("GET", path, serve, None, is_page=True) for path in PATHS]
+    return [Endpoint("GET", path, serve, None, is_page=True) for path in PATHS]
 
 
 def _read(folder: Path) -> Iterator[tuple[str, Asset]]:

@@ -8,7 +8,7 @@ import time
 
 from sandbox_agent.core import frames
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions import endings
+from sandbox_agent.hub.sessions.end import ERROR
 
 _log = logging.getLogger(__name__)
 _STORE_EVERY = 0.5
@@ -26,8 +26,8 @@ async def watch_store(hub: Hub) -> None:
         state = health.state
         said = "history is written again" if state == "ok" else f"history is not being written: {health.problem}"
         params = {"code": f"store_{state}", "message": said, "details": health}
-        line = frames.notification(endings.ERROR, params)
-        for connection in hub.connections.values():
+        line = frames.notification(ERROR, params)
+        for connection in hub.clients.values():
             connection.deliver_own(None, line)
 
 
@@ -38,7 +38,7 @@ async def close_idle(hub: Hub, patience: float) -> None:
     while True:
         await asyncio.sleep(min(_IDLE_EVERY, patience / 2))
         now = time.monotonic()
-        for connection in list(hub.connections.values()):
+        for connection in list(hub.clients.values()):
             if connection.is_used:
                 connection.last_used = now
             elif now - connection.last_used > patience:

@@ -1,7 +1,8 @@
-"""Starting, talking to and stopping one agent process."""
+"""Every program that we run: launching it, pumping it, noticing its exit, stopping it within bounds."""
 
-from sandbox_agent.process.agent_process import AgentProcess, ExitStatus
-from sandbox_agent.process.environment import agent_environment
+from sandbox_agent.process.agent_process import AgentProcess
+from sandbox_agent.process.child import Child, ExitStatus
+from sandbox_agent.process.environment import child_environment
 from sandbox_agent.process.stderr_log import StderrLog, StderrSummary
 
-__all__ = ["AgentProcess", "ExitStatus", "StderrLog", "StderrSummary", "agent_environment"]
+__all__ = ["AgentProcess", "Child", "ExitStatus", "StderrLog", "StderrSummary", "child_environment"]

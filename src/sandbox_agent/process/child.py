@@ -1,155 +1,249 @@
-"""Run the programs that an install needs: own process group, bounded, nothing of it left alive."""
+"""One program that we run: in a group of its own, its output pumped, its exit seen at once, its end bounded.
+
+Agents, installs and terminals all stand on this; it raises what the system says, and they say it in their words.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
 
-import msgspec
-
-from sandbox_agent.errors import InstallError
-
-MAX_LINE = 4 * 1024 * 1024
-_KEPT = frozenset(
-    {
-        *("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-        *(
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "NO_PROXY",
-            "ALL_PROXY",
-            "http_proxy",
-            "https_proxy",
-            "no_proxy",
-            "all_proxy",
-        ),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-    }
-)
-_KEPT_PREFIXES = ("LC_", "PIP_", "UV_", "NPM_CONFIG_", "npm_config_")
+PIPE_SIZE = 1 << 20
+_LARGE_CHUNK = 1 << 16
+"""A read of so much is likely to be followed by another at once."""
+_LAST_OUTPUT = 0.3
+"""Seconds that a dead program's pipes may stay open (a grandchild can hold them) before we stop reading."""
 
 
-def scrub(env: Mapping[str, str]) -> dict[str, str]:
-    """What a package manager may see: no tokens, no provider keys, nothing that injects code."""
-    return {name: value for name, value in env.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """`code` as the shell would say it: 0 to 255, or 128 + the signal's number. `signal` only if one ended it."""
+
+    code: int
+    signal: str | None = None
+
+    @property
+    def words(self) -> str:
+        if self.code > 128:
+            with contextlib.suppress(ValueError):
+                return f"was ended by {signal.Signals(self.code - 128).name}"
+        return f"exited with code {self.code}"
 
 
-async def run(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, deadline: float) -> str:
-    """Run to the end and return what it printed. Raises InstallError with the tail of that on failure or time-out."""
-    with log.open("wb") as sink:
-        async with _start(command, env, cwd, stdin=asyncio.subprocess.DEVNULL, stdout=sink, stderr=sink) as process:
-            try:
-                async with asyncio.timeout(deadline):
-                    code = await process.wait()
-            except TimeoutError:
-                raise InstallError(f"{_shown(command)} took longer than {deadline:.0f} s\n{_tail(log)}") from None
-    if code != 0:
-        raise InstallError(f"{_shown(command)} exited with {code}\n{_tail(log)}")
-    return _head(log)
+class Child:
+    """Owns the program, its process group and its pipes. Create with `launch`; whoever does calls `end`.
 
+    The program is not reaped before `end`: so long the number of its group is nobody else's.
+    """
 
-async def ask_initialize(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, deadline: float
-) -> dict[str, Any]:
-    """Start an agent, do the ACP handshake over its stdio, stop it, and return its answer. Raises InstallError."""
-    pipe = asyncio.subprocess.PIPE
-    with log.open("wb") as sink:
-        async with _start(command, env, cwd, stdin=pipe, stdout=pipe, stderr=sink) as process:
-            try:
-                async with asyncio.timeout(deadline):
-                    return await _handshake(process)
-            except TimeoutError:
-                raise InstallError(f"{_shown(command)} did not answer initialize within {deadline:.0f} s") from None
-            except (_Refused, EOFError, OSError, ValueError) as error:
-                raise InstallError(f"{_shown(command)} failed at initialize: {error}\n{_tail(log)}") from error
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.pid = process.pid
+        self.stdin = process.stdin
+        self.stdout = process.stdout
+        self.stderr = process.stderr
+        self.status: ExitStatus | None = None
+        """Set as soon as the program has exited."""
+        self._process = process
+        self._outputs: list[Output] = []
+        self._handed_over: list[IO[bytes]] = []
+        """Pipes that a transport reads or writes, and closes."""
+        self._exit_seen = asyncio.Event()
+        self._is_given_up = False
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._watch, args=(loop,), name=f"watch-{self.pid}", daemon=True).start()
 
-
-class _Refused(Exception):
-    pass
-
-
-async def _handshake(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
-    capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
-    client = {"name": "sandbox-agent", "version": "0"}
-    params = {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    process.stdin.write(msgspec.json.encode(message) + b"\n")
-    await process.stdin.drain()
-    while line := await process.stdout.readline():
-        try:
-            answer = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            continue  # some agents greet in prose
-        if not isinstance(answer, dict) or answer.get("id") != 1 or "method" in answer:
-            continue
-        result = answer.get("result")
-        if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), int):
-            raise _Refused(f"answered {str(answer.get('error') or answer)[:500]}")
-        return result
-    raise EOFError("its output ended")
-
-
-@asynccontextmanager
-async def _start(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, **stdio: Any
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Nothing in its process group outlives the block, not even when the block is cancelled."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command, env=dict(env), cwd=cwd, start_new_session=True, limit=MAX_LINE, **stdio
+    @classmethod
+    def launch(
+        cls,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | str | None = None,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        stderr: int | IO[bytes] = subprocess.STDOUT,
+    ) -> Child:
+        """Start `command`. Raises OSError, ValueError. The three ends are as Popen takes them: a PTY's will do too."""
+        process = subprocess.Popen(  # a vfork of about a millisecond, and we watch the pid ourselves
+            command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            bufsize=0,
+            start_new_session=True,
         )
-    except OSError as error:
-        raise InstallError(f"{_shown(command)} cannot be started: {error}") from error
+        return cls(process)
+
+    async def pump(
+        self,
+        pipe: IO[bytes] | None,
+        on_chunk: Callable[[bytes], None],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> Output:
+        """Read `pipe` from now on; `on_end` is called once, after the last chunk. Neither may raise."""
+        output = Output(self._hand_over(pipe), on_chunk, on_end)
+        self._outputs.append(output)
+        await output.connect()
+        return output
+
+    async def connect_stdin(self, protocol: asyncio.BaseProtocol) -> asyncio.WriteTransport:
+        """A transport for its input; whoever asks closes it."""
+        transport, _ = await asyncio.get_running_loop().connect_write_pipe(
+            lambda: protocol, self._hand_over(self.stdin)
+        )
+        return transport
+
+    async def exited(self) -> ExitStatus:
+        """Wait for the exit of the program itself: others may still hold its pipes."""
+        await self._exit_seen.wait()
+        assert self.status is not None  # noqa: S101 - set before the event
+        return self.status
+
+    async def exits_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._exit_seen.wait()
+        return self._exit_seen.is_set()
+
+    async def last_output(self, within: float = _LAST_OUTPUT) -> None:
+        """After the exit: have all that it wrote handed on, though we were slow or somebody else holds its pipes."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                for output in self._outputs:
+                    await output.ended.wait()
+        for output in self._outputs:
+            output.read_rest()
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Tell the program and all that it started in its group; nothing after `end`."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    async def stop(self, *, grace: float) -> None:
+        """TERM, then KILL to the whole group, each after `grace` seconds in which it did not exit by itself."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if await self.exits_within(grace):
+                return
+            self.signal_group(number)
+
+    async def end(self, *, within: float = 5.0) -> None:
+        """Kill what is left of the group, reap the program and close its pipes. May be called again."""
+        self.signal_group(signal.SIGKILL)
+        if await self.exits_within(within):
+            self._reap()
+        else:
+            self._is_given_up = True  # stuck in the kernel: the watcher reaps it one day
+        for output in self._outputs:
+            output.close()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            if pipe is not None and pipe not in self._handed_over:
+                pipe.close()
+
+    def _hand_over(self, pipe: IO[bytes] | None) -> IO[bytes]:
+        if pipe is None:
+            raise ValueError("this end of the program is no pipe")
+        self._handed_over.append(pipe)
+        return pipe
+
+    def _reap(self) -> None:
+        self._process.wait()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: learn of the exit without reaping."""
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        if found is None or found.si_code == os.CLD_EXITED:
+            status = ExitStatus(found.si_status if found else 0)
+        else:
+            status = ExitStatus(128 + found.si_status, _signal_name(found.si_status))
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            loop.call_soon_threadsafe(self._saw_exit, status)
+
+    def _saw_exit(self, status: ExitStatus) -> None:
+        self.status = status
+        self._exit_seen.set()
+        if self._is_given_up:
+            self._reap()
+
+
+class Output:
+    """One pipe of a program, read as it comes. Memory is bounded by whoever takes the chunks."""
+
+    def __init__(self, pipe: IO[bytes], on_chunk: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self.pipe = pipe
+        self.ended = asyncio.Event()
+        self._on_chunk = on_chunk
+        self._on_end = on_end
+        self._transport: asyncio.ReadTransport | None = None
+        self._is_paused = False
+
+    async def connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.connect_read_pipe(lambda: _Reader(self._read, self._end), self.pipe)
+
+    def pause(self) -> None:
+        self._is_paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def read_rest(self) -> None:
+        """What is in the pipe now; after that it counts as ended."""
+        if self.ended.is_set() or self._transport is None:
+            return
+        left = PIPE_SIZE
+        with contextlib.suppress(OSError, ValueError):  # it is empty, or closed
+            while left > 0 and (chunk := os.read(self.pipe.fileno(), left)):
+                left -= len(chunk)
+                self._on_chunk(chunk)
+        self._end()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _read(self, chunk: bytes) -> None:
+        self._on_chunk(chunk)
+        if len(chunk) >= _LARGE_CHUNK and not self._is_paused and self._transport is not None:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """After a turn of the loop, in which readers got what came: else one read would follow another for long."""
+        if not self._is_paused:
+            self.resume()
+
+    def _end(self) -> None:
+        if not self.ended.is_set():
+            self.ended.set()
+            self._on_end()
+
+
+class _Reader(asyncio.Protocol):
+    def __init__(self, on_chunk: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self.data_received = on_chunk  # type: ignore[assignment,method-assign]  # no method in between on the hot path
+        self._on_end = on_end
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end()
+
+
+def _signal_name(number: int) -> str:
     try:
-        yield process
-    finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if process.stdin is not None:
-            process.stdin.close()
-        await asyncio.shield(_reap(process))
-
-
-async def _reap(process: asyncio.subprocess.Process) -> None:
-    try:
-        async with asyncio.timeout(5):
-            await process.wait()
-    except TimeoutError:
-        pass  # a grandchild in another session holds the pipes
-
-
-def kill_strays(directory: Path) -> None:
-    """Kill what still works inside `directory`: the children of an install that was itself killed. Linux only."""
-    proc = Path("/proc")
-    if not proc.is_dir():
-        return
-    for entry in proc.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            cwd = (entry / "cwd").readlink()
-            if cwd.is_relative_to(directory):
-                os.kill(int(entry.name), signal.SIGKILL)
-        except OSError:
-            continue
-
-
-def _head(log: Path, limit: int = 65536) -> str:
-    with log.open("rb") as file:
-        return file.read(limit).decode("utf-8", errors="replace")
-
-
-def _tail(log: Path, limit: int = 2000) -> str:
-    return log.read_bytes()[-limit:].decode("utf-8", errors="replace").strip()
-
-
-def _shown(command: Sequence[str]) -> str:
-    return " ".join([Path(command[0]).name, *command[1:3]])
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,4 +1,4 @@
-"""Which of our environment variables an agent may see."""
+"""Which of our environment variables a child may see: one rule for agents, terminals and installs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ ALLOWED_PREFIXES = ("LC_",)
 NEVER = frozenset({"SANDBOX_AGENT_TOKEN", "SANDBOX_AGENT_DATABASE_URL"})
 
 
-def agent_environment(
-    ours: Mapping[str, str], *, extra: Mapping[str, str] | None = None, passthrough: Iterable[str] = ()
+def child_environment(
+    ours: Mapping[str, str],
+    *,
+    extra: Mapping[str, str] | None = None,
+    passthrough: Iterable[str] = (),
+    prefixes: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """The allow-listed part of `ours`, the names in `passthrough`, and `extra` on top."""
+    """The allow-listed part of `ours`, what `passthrough` and `prefixes` name of it, and `extra` on top."""
     names = ALLOWED | set(passthrough)
     kept = {
         name: value
         for name, value in ours.items()
-        if (name in names or name.startswith(ALLOWED_PREFIXES)) and name not in NEVER
+        if (name in names or name.startswith((*ALLOWED_PREFIXES, *prefixes))) and name not in NEVER
     }
     return {**kept, **(extra or {})}

@@ -59,6 +59,13 @@ class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
         return SessionKey(self.agent, self.session_id)
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long history is kept, in seconds and in bytes; the oldest goes first. None: for ever, without bound."""
+
+    age: float | None
+    bytes: int | None
+
+
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     agent: AgentId | None = None
     cwd: str | None = None
@@ -137,6 +144,10 @@ class Store(Protocol):
 
     async def get_turn(self, key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
         """Whether the turn is known, and its answer if it has one."""
+
+    @property
+    def is_degraded(self) -> bool:
+        """What was appended or put since may be forgotten if this process dies now."""
 
     def backlog(self) -> int:
         """Bytes appended and not yet committed: the hub slows agents down when it grows too large."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.store.base import Entry, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.entries import Page
 from sandbox_agent.store.paging import (
     Cursor,
     MoveLog,
@@ -20,21 +21,17 @@ from sandbox_agent.store.paging import (
     merge,
     position_of,
 )
-from sandbox_agent.store.sqlite.batches import Page
 
 
 class MemoryStore:
     def __init__(
         self,
         *,
+        retention: Retention,
         clock: Callable[[], float] = time.time,
-        retention_age: float | None = None,
-        retention_bytes: int | None = None,
     ) -> None:
-        """With retention, the oldest lines of all streams go first. Off unless given."""
         self._clock = clock
-        self._retention_age = retention_age
-        self._retention_bytes = retention_bytes
+        self._retention = retention
         self._streams: dict[StreamKey, _Stream] = {}
         self._arrivals: deque[tuple[_Stream, _Batch]] = deque()
         self._bytes = 0
@@ -61,7 +58,7 @@ class MemoryStore:
         batch = _Batch(first, first + len(lines) - 1, self._clock(), source, tuple(lines))
         found.last = batch.last
         found.batches.append(batch)
-        if self._retention_age is not None or self._retention_bytes is not None:
+        if self._retention.age is not None or self._retention.bytes is not None:
             self._arrivals.append((found, batch))
             self._bytes += batch.size
             self._retain()
@@ -140,6 +137,10 @@ class MemoryStore:
         turns = self._turns.get(key, {})
         return turn_id in turns, turns.get(turn_id)
 
+    @property
+    def is_degraded(self) -> bool:
+        return False
+
     def backlog(self) -> int:
         return 0
 
@@ -151,8 +152,8 @@ class MemoryStore:
         return msgspec.structs.replace(record, event_count=self.last_sequence(record.key.stream))
 
     def _retain(self) -> None:
-        oldest = None if self._retention_age is None else self._clock() - self._retention_age
-        most = self._retention_bytes
+        age, most = self._retention.age, self._retention.bytes
+        oldest = None if age is None else self._clock() - age
         while self._arrivals and (
             (oldest is not None and self._arrivals[0][1].time < oldest) or (most is not None and self._bytes > most)
         ):

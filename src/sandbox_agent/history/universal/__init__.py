@@ -1,7 +1,11 @@
-"""The old universal events, made from a session's history."""
+"""The universal events of the earlier API, made from a session's history."""
 
-from sandbox_agent.history.universal.conversion import EVENT_TYPES, LegacyEvents
-from sandbox_agent.history.universal.events import EVENTS_PER_ENTRY, UniversalEvent
-from sandbox_agent.history.universal.page import EventPage
+from sandbox_agent.history.universal.events import (
+    EVENT_TYPES,
+    EVENTS_PER_ENTRY,
+    EventPage,
+    UniversalEvent,
+    UniversalEvents,
+)
 
-__all__ = ["EVENTS_PER_ENTRY", "EVENT_TYPES", "EventPage", "LegacyEvents", "UniversalEvent"]
+__all__ = ["EVENTS_PER_ENTRY", "EVENT_TYPES", "EventPage", "UniversalEvent", "UniversalEvents"]

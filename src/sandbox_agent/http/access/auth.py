@@ -8,12 +8,10 @@ from hashlib import sha256
 
 from sandbox_agent.errors import Unauthorized
 from sandbox_agent.http.access.tickets import new_browser_sessions, new_tickets
-from sandbox_agent.http.asgi.answers import HTML, NO_STORE, Answer, problem_answer
-from sandbox_agent.http.asgi.problems import Scope
+from sandbox_agent.http.asgi.messages import HTML, NO_STORE, Response, Scope
+from sandbox_agent.http.asgi.problems import problem_response
 
 SIGN_IN = "/sign-in"
-SUBPROTOCOL = "bearer."
-"""A WebSocket of a browser may offer `bearer.TOKEN` as a subprotocol, as it cannot set headers."""
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="sandbox-agent"')
 _SAFE = frozenset({"GET", "HEAD"})
 
@@ -113,20 +111,19 @@ def page_headers(style: str, *, referrer: str = "no-referrer", form: str = "'non
     )
 
 
-_UNAUTHORIZED = problem_answer(Unauthorized("a valid bearer token is needed"))
-REFUSED = Answer(401, _UNAUTHORIZED.body, _UNAUTHORIZED.content_type, (_CHALLENGE, NO_STORE))
+REFUSED = problem_response(Unauthorized("a valid bearer token is required")).adding(_CHALLENGE, NO_STORE)
 """The one answer to everybody who may not come in, whatever was asked for."""
 
 
-def refused_page(scope: Scope) -> Answer:
+def refused_page(scope: Scope) -> Response:
     """The same for browsers that show it to a person. Its form finds us under any base path."""
     path = scope["path"].removeprefix(scope.get("root_path") or "")
     page = _SIGN_IN_PAGE.replace("%s", "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/"))
     headers = (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
-    return Answer(401, page.encode(), HTML, headers)
+    return Response(401, page.encode(), HTML, headers)
 
 
-def refusal(scope: Scope) -> Answer:
+def refusal(scope: Scope) -> Response:
     if scope["type"] == "http" and scope["method"] == "GET":
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         if b"text/html" in accept:

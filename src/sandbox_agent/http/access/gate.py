@@ -6,22 +6,23 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode
 
 from sandbox_agent.errors import ClientError, Forbidden
-from sandbox_agent.http.access.auth import SUBPROTOCOL, Credentials, is_same_origin_use, refusal
+from sandbox_agent.http.access.auth import Credentials, is_same_origin_use, refusal
 from sandbox_agent.http.access.origins import Cors, HostNames, is_own_origin
-from sandbox_agent.http.asgi.answers import NO_STORE, Answer, problem_answer
-from sandbox_agent.http.asgi.problems import Headers, Scope
+from sandbox_agent.http.asgi.messages import NO_STORE, Headers, Response, Scope
+from sandbox_agent.http.asgi.problems import problem_response
 from sandbox_agent.http.asgi.routes import Place
+from sandbox_agent.http.asgi.websocket import SUBPROTOCOL
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """`answer` turns the request away; `headers` go with whatever is answered."""
+class Admission:
+    """`response` turns the request away; `headers` go with whatever is answered."""
 
-    answer: Answer | None = None
+    response: Response | None = None
     headers: Headers = field(default_factory=list)
 
 
-_ADMITTED = Verdict()
+_ADMITTED = Admission()
 _WATCHED = frozenset(
     {b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"}
 )
@@ -51,7 +52,7 @@ class Gate:
         credentials = self._credentials
         return not credentials.is_needed or (authorization is not None and credentials.is_bearer(authorization))
 
-    def judge(self, scope: Scope, place: Place | None) -> Verdict:
+    def judge(self, scope: Scope, place: Place | None) -> Admission:
         """Let it in, or say what to answer instead."""
         seen: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
@@ -59,40 +60,48 @@ class Gate:
                 seen.setdefault(name, []).append(value)
         hosts = seen.get(b"host", ())
         if len(hosts) != 1:
-            return Verdict(problem_answer(ClientError(f"one Host header is needed, there are {len(hosts)}")))
+            return Admission(problem_response(ClientError(f"exactly one Host header is required, got {len(hosts)}")))
         if not self._hosts.is_ours(hosts[0]):
-            return Verdict(problem_answer(Forbidden(f"Host {_clip(hosts[0])} is not a name of this server")))
+            return Admission(
+                problem_response(Forbidden(f"Host {_clip(hosts[0])} is not allowed; add it with --allow-host"))
+            )
         if b"origin" in seen or b"sec-fetch-site" in seen:
             return self._judge_page(scope, place, seen)
         return self._judge_credentials(scope, place, seen, _ADMITTED, is_own=False)
 
-    def _judge_page(self, scope: Scope, place: Place | None, seen: dict[bytes, list[bytes]]) -> Verdict:
+    def _judge_page(self, scope: Scope, place: Place | None, seen: dict[bytes, list[bytes]]) -> Admission:
         """Something that a browser sent: pages of other origins are kept out, unless they are listed."""
         origins = seen.get(b"origin", [])
         if len(origins) > 1:
-            return Verdict(problem_answer(ClientError("more than one Origin header")))
+            return Admission(problem_response(ClientError("at most one Origin header is allowed")))
         origin = origins[0] if origins else None
         is_own = origin is not None and is_own_origin(origin, seen[b"host"][0])
         is_listed = origin is not None and not is_own and self._cors.allows(origin)
         if origin is not None and not is_own and not is_listed:
-            return Verdict(problem_answer(Forbidden(f"Origin {_clip(origin)} is not allowed")))
+            return Admission(
+                problem_response(Forbidden(f"Origin {_clip(origin)} is not allowed; add it with --cors-allow-origin"))
+            )
         is_elsewhere = not _ELSEWHERE.isdisjoint(seen.get(b"sec-fetch-site", ()))
         if is_elsewhere and not is_listed and not _is_visit(scope, place, seen):
-            return Verdict(problem_answer(Forbidden("a page of another site may not use this server")))
+            return Admission(
+                problem_response(
+                    Forbidden("cross-site requests are not allowed; add the site with --cors-allow-origin")
+                )
+            )
         headers = self._cors.answer_headers(origin) if is_listed and origin is not None else []
         if is_listed and scope["type"] == "http" and _is_preflight(scope):
-            return Verdict(Answer(204, headers=tuple(self._cors.preflight_headers())), headers)
-        return self._judge_credentials(scope, place, seen, Verdict(headers=headers), is_own=is_own)
+            return Admission(Response(204, headers=tuple(self._cors.preflight_headers())), headers)
+        return self._judge_credentials(scope, place, seen, Admission(headers=headers), is_own=is_own)
 
     def _judge_credentials(
         self,
         scope: Scope,
         place: Place | None,
         seen: dict[bytes, list[bytes]],
-        admitted: Verdict,
+        admitted: Admission,
         *,
         is_own: bool,
-    ) -> Verdict:
+    ) -> Admission:
         credentials = self._credentials
         if not credentials.is_needed or (place is not None and place.is_open and scope["type"] == "http"):
             return admitted
@@ -106,8 +115,8 @@ class Gate:
         else:
             is_good = scope["method"] == "GET" and self._has_ticket(scope)
             if is_good and scope["path"].startswith(_PAGES):
-                return Verdict(self._signed_in(scope), admitted.headers)
-        return admitted if is_good else Verdict(refusal(scope), admitted.headers)
+                return Admission(self._signed_in(scope), admitted.headers)
+        return admitted if is_good else Admission(refusal(scope), admitted.headers)
 
     def _has_cookie(self, scope: Scope, seen: dict[bytes, list[bytes]], *, is_own: bool) -> bool:
         cookies, site = seen.get(b"cookie"), seen.get(b"sec-fetch-site")
@@ -135,12 +144,12 @@ class Gate:
         tickets = [value for name, value in _query(scope) if name == "ticket"]
         return len(tickets) == 1 and self._credentials.tickets.take(tickets[0])
 
-    def _signed_in(self, scope: Scope) -> Answer:
+    def _signed_in(self, scope: Scope) -> Response:
         """A page that was opened with a ticket: the browser gets its cookie, and an address without the ticket."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "ticket"])
         location = "./" + quote(scope["path"].rpartition("/")[2]) + (f"?{rest}" if rest else "")
         headers = ((b"location", location.encode()), self._credentials.new_cookie(scope), NO_STORE)
-        return Answer(303, headers=headers)
+        return Response(303, headers=headers)
 
 
 def _is_preflight(scope: Scope) -> bool:

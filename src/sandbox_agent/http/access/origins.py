@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from sandbox_agent.errors import ConfigError
-from sandbox_agent.http.asgi.problems import Headers
+from sandbox_agent.http.asgi.messages import Headers
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 _HEADERS = (

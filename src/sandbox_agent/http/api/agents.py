@@ -13,14 +13,14 @@ from sandbox_agent.errors import AgentError, InstallError, InvalidParams, Unknow
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.hub.agents.probe import Probe
+from sandbox_agent.hub.agents.status import ServerStatus, capabilities, server_status, stderr_lines
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.views import ServerStatus, capabilities, server_status, stderr_lines
 from sandbox_agent.redaction import Redactor
 from sandbox_agent.version import __version__
 
 
 class ConfigQuery(msgspec.Struct, rename="camel"):
-    """`config` asks installed agents what there is to choose from, starting them if need be."""
+    """`config` asks installed agents for their models, modes and options, and starts them if needed."""
 
     config: bool = False
 
@@ -30,12 +30,12 @@ class LogsQuery(msgspec.Struct, rename="camel"):
 
 
 class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
-    """`source` is where what is installed came from, `verified` whether its digest or registry was checked.
+    """`source`: where the installed agent came from. `verified`: whether its checksum or registry was checked.
 
-    `models`, `modes` and `configOptions` are null unless asked for with `?config=true`."""
+    `models`, `modes` and `configOptions` are null without `?config=true`."""
 
     capabilities: dict[str, Any]
-    """From the agent's own `initialize`; empty until it has been started for the first time."""
+    """From the agent's `initialize` response; empty until its first start."""
     server_status: ServerStatus
     models: list[dict[str, Any]] | None = None
     modes: list[dict[str, Any]] | None = None
@@ -48,7 +48,7 @@ class AgentList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AgentLogs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the agent wrote to stderr, our secrets taken out. Lines from the middle of a long log are not kept."""
+    """The agent's stderr, with known secrets redacted. Of a long log, the middle is not kept."""
 
     agent: str
     status: Literal["running", "stopped", "error"]
@@ -56,59 +56,19 @@ class AgentLogs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total_lines: int
 
 
-_EXAMPLE: dict[str, Any] = {
-    "id": "mock",
-    "name": "Mock",
-    "support": "supported",
-    "installed": True,
-    "version": "1.0.0",
-    "path": "/usr/bin/python3",
-    "source": "builtin",
-    "verified": True,
-    "credentialsAvailable": True,
-    "instructions": "comes with the server",
-    "runtime": None,
-    "artifacts": [],
-    "capabilities": {"loadSession": True},
-    "serverStatus": {
-        "status": "running",
-        "uptimeMs": 12000,
-        "restartCount": 0,
-        "lastError": None,
-        "pid": 4711,
-        "sessions": 2,
-    },
-    "models": [{"id": "mock-large", "name": "Large"}],
-    "modes": [{"id": "ask", "name": "Ask"}],
-    "configOptions": [],
-    "configError": None,
-}
 LIST_AGENTS = Operation(
-    name="listAgents",
-    summary="Every agent that can be launched or installed",
-    tag="agents",
-    query=ConfigQuery,
-    returns=AgentList,
-    errors=(InvalidParams,),
-    example={"agents": [_EXAMPLE]},
+    "listAgents", "List agents", "agents", query=ConfigQuery, returns=AgentList, errors=(InvalidParams,)
 )
 SHOW_AGENT = Operation(
-    name="showAgent",
-    summary="One agent",
-    tag="agents",
-    query=ConfigQuery,
-    returns=AgentInfo,
-    errors=(InvalidParams, UnknownAgent),
-    example=_EXAMPLE,
+    "showAgent", "Get an agent", "agents", query=ConfigQuery, returns=AgentInfo, errors=(InvalidParams, UnknownAgent)
 )
 READ_LOGS = Operation(
-    name="readAgentLogs",
-    summary="The last lines that an agent wrote to stderr",
-    tag="agents",
+    "readAgentLogs",
+    "Get the last lines of an agent's stderr",
+    "agents",
     query=LogsQuery,
     returns=AgentLogs,
     errors=(InvalidParams, UnknownAgent),
-    example={"agent": "mock", "status": "running", "lines": ["ready"], "totalLines": 1},
 )
 
 
@@ -117,7 +77,7 @@ class AgentsApi:
         self._hub = hub
         self._catalog = catalog
         self._redactor = redactor
-        self._probe = Probe(hub)
+        self._probe = Probe(hub.agents, hub.store)
 
     async def list(self, exchange: Exchange) -> AgentList:
         wanted = exchange.query(ConfigQuery)
@@ -131,10 +91,10 @@ class AgentsApi:
     async def logs(self, exchange: Exchange) -> AgentLogs:
         wanted = exchange.query(LogsQuery)
         agent = AgentId((await self._listing(AgentId(exchange.path("agent")))).id)
-        lines, total = stderr_lines(self._hub, agent, wanted.tail)
+        lines, total = stderr_lines(self._hub.agents.find(agent), wanted.tail)
         return AgentLogs(
             agent=agent,
-            status=server_status(self._hub, agent).status,
+            status=server_status(self._hub.agents.find(agent)).status,
             lines=[self._redactor.clean(line) for line in lines],
             total_lines=total,
         )
@@ -157,8 +117,8 @@ class AgentsApi:
         return AgentInfo(
             **msgspec.structs.asdict(listing),
             **offered,
-            capabilities=capabilities(self._hub, agent),
-            server_status=self._clean(server_status(self._hub, agent)),
+            capabilities=capabilities(self._hub.agents.find(agent)),
+            server_status=self._clean(server_status(self._hub.agents.find(agent))),
         )
 
     def _clean(self, status: ServerStatus) -> ServerStatus:

@@ -11,9 +11,8 @@ from sandbox_agent.core.json_values import iso_time
 from sandbox_agent.errors import UnsupportedMediaType
 from sandbox_agent.http.access.auth import REFUSED, Credentials, refused_page
 from sandbox_agent.http.access.tickets import TICKET_SECONDS
-from sandbox_agent.http.asgi.answers import NO_STORE, Answer, json_answer
-from sandbox_agent.http.asgi.exchange import Exchange, media_type
-from sandbox_agent.http.asgi.requests import read_body
+from sandbox_agent.http.asgi.exchange import Exchange, media_type, read_body
+from sandbox_agent.http.asgi.messages import NO_STORE, Response, json_response
 from sandbox_agent.http.asgi.routes import Operation
 
 _FORM = "application/x-www-form-urlencoded"
@@ -22,22 +21,21 @@ _HOME = "/ui/"
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Good once, as `?ticket=` of a GET or of a WebSocket, until `expiresAt`."""
+    """Valid once, as `?ticket=` of a GET or WebSocket request, until `expiresAt`."""
 
     ticket: str
     expires_at: str
 
 
 ISSUE_TICKET = Operation(
-    name="issueTicket",
-    summary="A ticket that stands for the token once, for half a minute",
-    tag="server",
-    description="For EventSource and WebSocket in browsers, which cannot send headers, and for links that a person "
-    "opens: `/ui/?ticket=…` signs the browser in. It is taken on GET only.",
+    "issueTicket",
+    "Create a single-use ticket that stands for the token",
+    "server",
+    "For EventSource and WebSocket in browsers, which cannot send headers, and for links: opening `/ui/?ticket=…` "
+    "signs the browser in. Valid for 30 seconds, for GET requests only.",
     returns=Ticket,
     status=201,
     errors=(UnsupportedMediaType,),
-    example={"ticket": "pZ1yq0V0c7", "expiresAt": "2026-01-31T12:00:30.000Z"},
 )
 
 
@@ -45,12 +43,12 @@ class BrowserApi:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
 
-    async def issue_ticket(self, exchange: Exchange) -> Answer:
+    async def issue_ticket(self, exchange: Exchange) -> Response:
         exchange.refuse_forms()
         ticket = Ticket(ticket=self._credentials.tickets.issue(), expires_at=iso_time(time.time() + TICKET_SECONDS))
-        return json_answer(ticket, status=201)
+        return json_response(ticket, status=201)
 
-    async def sign_in(self, exchange: Exchange) -> Answer:
+    async def sign_in(self, exchange: Exchange) -> Response:
         """A form with the token. A right one gets the browser its cookie; any other the answer that all get."""
         if media_type(exchange.header(b"content-type")) != _FORM:
             return REFUSED
@@ -59,12 +57,14 @@ class BrowserApi:
         if self._credentials.is_needed and not (len(given) == 1 and self._credentials.is_token(given[0].encode())):
             return refused_page(exchange.scope) if "text/html" in (exchange.header(b"accept") or "") else REFUSED
         where = (b"location", b"." + _return_to(exchange.header(b"referer")).encode())
-        return Answer(303, headers=(where, self._credentials.new_cookie(exchange.scope), NO_STORE))
+        return Response(303, headers=(where, self._credentials.new_cookie(exchange.scope), NO_STORE))
 
-    async def sign_out(self, exchange: Exchange) -> Answer:
+    async def sign_out(self, exchange: Exchange) -> Response:
         cookies = [value for name, value in exchange.scope["headers"] if name == b"cookie"]
         self._credentials.end_session(cookies)
-        return Answer(303, headers=((b"location", b"." + _HOME.encode()), self._credentials.no_cookie(exchange.scope)))
+        return Response(
+            303, headers=((b"location", b"." + _HOME.encode()), self._credentials.no_cookie(exchange.scope))
+        )
 
 
 def _return_to(referer: str | None) -> str:

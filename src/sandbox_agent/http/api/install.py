@@ -7,7 +7,7 @@ from collections import deque
 
 import msgspec
 
-from sandbox_agent.agents import Artifact, InstallResult, Progress
+from sandbox_agent.agents import Artifact, InstallResult, InstallWish, Progress
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import (
     AgentNotInstalled,
@@ -19,10 +19,9 @@ from sandbox_agent.errors import (
     UnsupportedMediaType,
 )
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import problem_body
+from sandbox_agent.http.asgi.problems import outcome, problem_body
 from sandbox_agent.http.asgi.routes import Operation
 from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, peer_left
-from sandbox_agent.hub.agents.installs import InstallWish
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.redaction import Redactor
 
@@ -35,7 +34,7 @@ class InstallBody(InstallWish, frozen=True, rename="camel"):
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """`already_installed` is the old API's spelling of `alreadyInstalled`, which clients in use still read."""
+    """`already_installed` is the former spelling of `alreadyInstalled`, kept for existing clients."""
 
     already_installed: bool
     is_installed_already: bool = msgspec.field(name="alreadyInstalled")
@@ -45,23 +44,17 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 INSTALL_AGENT = Operation(
-    name="installAgent",
-    summary="Install an agent; an installed one stays as it is unless `reinstall` is given",
-    tag="agents",
-    description="The body may be left out. There is no time limit, and the install goes on when the caller leaves. "
-    "With `Accept: text/event-stream` the answer is a stream of `progress` events (agent, step, message, fraction, "
-    "bytes) that ends with one `done` event, which holds this answer, or one `error` event, which holds a problem.",
+    "installAgent",
+    "Install an agent",
+    "agents",
+    "An installed agent is left as it is unless `reinstall` is true. The body is optional. There is no time limit, and "
+    "the install continues if the client disconnects. With `Accept: text/event-stream` the response is a stream of "
+    "`progress` events (agent, step, message, fraction, bytes) that ends with one `done` event with this response, or "
+    "one `error` event with a problem.",
     body=InstallBody,
+    is_body_optional=True,
     returns=Installed,
     errors=(InvalidParams, UnknownAgent, UnsupportedMediaType, TooLarge, AgentNotInstalled, InstallError, 507),
-    example={
-        "already_installed": True,
-        "alreadyInstalled": True,
-        "artifacts": [],
-        "version": "1.0.0",
-        "source": "builtin",
-    },
-    body_example={"reinstall": False},
 )
 
 
@@ -105,17 +98,16 @@ class InstallApi:
             while told.waiting:
                 await _event(exchange, b"progress", msgspec.json.encode(told.waiting.popleft()))
             if running.done():
-                await _event(exchange, *self._outcome(running, exchange), is_last=True)
+                await _event(exchange, *await self._last_event(running, exchange.scope["path"]), is_last=True)
                 return
             if not await told.news(wait=HEARTBEAT):
                 await beat(exchange.send)
 
-    def _outcome(self, running: asyncio.Task[InstallResult], exchange: Exchange) -> tuple[bytes, bytes]:
-        try:
-            return b"done", msgspec.json.encode(_installed(running.result()))
-        except SandboxAgentError as error:
-            problem = problem_body(error, instance=exchange.scope["path"])
-            return b"error", self._redactor.clean(problem.decode()).encode()
+    async def _last_event(self, running: asyncio.Task[InstallResult], path: str) -> tuple[bytes, bytes]:
+        result = await outcome(running, path)
+        if isinstance(result, SandboxAgentError):
+            return b"error", self._redactor.clean(problem_body(result, instance=path).decode()).encode()
+        return b"done", msgspec.json.encode(_installed(result))
 
 
 class _Told:

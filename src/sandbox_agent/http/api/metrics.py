@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_agent.http.asgi.answers import NO_STORE, Answer
 from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.messages import NO_STORE, Response
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.http.asgi.telemetry import BOUNDS, Telemetry
+from sandbox_agent.hub.agents.status import server_status
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.views import server_status
 from sandbox_agent.version import __version__
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 READ_METRICS = Operation(
-    name="readMetrics",
-    summary="Metrics in Prometheus' text format",
-    tag="server",
+    "readMetrics",
+    "Get metrics in Prometheus text format",
+    "server",
     returns=Content(("text/plain",), {"type": "string"}),
 )
 _PAGE = 4096
@@ -33,7 +33,7 @@ class MetricsApi:
         self._telemetry = telemetry
         self._registry: Any = None
 
-    async def read(self, _: Exchange) -> Answer:
+    async def read(self, _: Exchange) -> Response:
         # imported when somebody asks: 60 ms that a start need not pay
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest  # noqa: PLC0415
@@ -41,9 +41,9 @@ class MetricsApi:
         if self._registry is None:
             self._registry = CollectorRegistry(auto_describe=False)
             self._registry.register(self)
-        pids = {agent.id: agent.process.pid for agent in self._hub.agents.values() if agent.process is not None}
+        pids = {agent.id: agent.process.pid for agent in self._hub.agents if agent.process is not None}
         self._memory = await asyncio.to_thread(_group_memory, pids)
-        return Answer(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode(), (NO_STORE,))
+        return Response(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode(), (NO_STORE,))
 
     _memory: dict[str, int] = {}  # noqa: RUF012 - replaced as a whole, never changed
 
@@ -89,11 +89,11 @@ class MetricsApi:
         info.add_metric([], {"version": __version__})
         yield info
         health = hub.store.health()
-        yield gauge("sandbox_agent_connections", "Open connections.", value=len(hub.connections))
+        yield gauge("sandbox_agent_connections", "Open connections.", value=len(hub.clients))
         yield gauge("sandbox_agent_store_pending_bytes", "History not yet committed.", value=hub.store.backlog())
         yield counter("sandbox_agent_store_lost_entries", "History given up.", value=health.lost_entries)
         yield gauge("sandbox_agent_store_up", "1 while history is kept.", value=int(health.state == "ok"))
-        waiting = sum(connection.stream.waiting for connection in hub.connections.values())
+        waiting = sum(connection.stream.waiting for connection in hub.clients.values())
         yield gauge("sandbox_agent_events_waiting", "Events that no reader has taken.", value=waiting)
 
     def _about_agents(self) -> Iterator[Metric]:
@@ -110,14 +110,14 @@ class MetricsApi:
         events = counter(
             "sandbox_agent_events", "Events from the agent, and to connections.", labels=["agent", "direction"]
         )
-        for agent in self._hub.agents.values():
-            name, status = [agent.id], server_status(self._hub, agent.id)
+        for agent in self._hub.agents:
+            name, status = [agent.id], server_status(agent)
             up.add_metric(name, int(status.status == "running"))
             restarts.add_metric(name, status.restart_count)
             sessions.add_metric(name, status.sessions)
-            queued.add_metric(name, sum(len(route.queue) for route in agent.relay.routes.values()))
-            asked.add_metric(name, agent.relay.waiting)
-            open_asks.add_metric(name, len(agent.relay.asks))
+            queued.add_metric(name, sum(len(session.queue) for session in agent.sessions.values()))
+            asked.add_metric(name, agent.waiting)
+            open_asks.add_metric(name, agent.open_asks)
             memory.add_metric(name, self._memory.get(agent.id, 0))
             came, went = agent.traffic
             events.add_metric([agent.id, "in"], came)

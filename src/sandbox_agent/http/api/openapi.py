@@ -9,27 +9,29 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.errors import SandboxAgentError
-from sandbox_agent.http.asgi.routes import Content, Door, Operation, Route
+from sandbox_agent.http.api.examples import BODIES, RESPONSES
+from sandbox_agent.http.asgi.routes import Content, Door, Endpoint, Operation
 from sandbox_agent.version import __version__
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = (
-    "One server that runs coding agents. Conversations go over `/v1/rpc` as ACP (JSON-RPC 2.0); everything else is "
-    "here. Errors are `application/problem+json`. With a token set, every request needs it."
+    "Run coding agents and talk to them over HTTP. Conversations use `/v1/rpc` with ACP (JSON-RPC 2.0); the other "
+    "endpoints manage agents, sessions and files. Errors are `application/problem+json`. If the server has a token, "
+    "every request must send it."
 )
 _STATUS = {
-    200: "Done",
-    201: "Made",
-    202: "Taken; what follows comes on the stream",
-    204: "Done, nothing to say",
-    206: "The range that was asked for",
-    304: "Unchanged",
-    507: "No space is left on the disk",
+    200: "OK",
+    201: "Created",
+    202: "Accepted; the answer arrives on the stream",
+    204: "No content",
+    206: "Partial content",
+    304: "Not modified",
+    507: "Insufficient storage",
 }
-_COMMON = {401: "No valid token", 403: "Host, Origin or path is not allowed", 503: "Not now; try again"}
+_COMMON = {401: "Unauthorized", 403: "Host or Origin not allowed", 503: "Service unavailable; try again later"}
 _PROBLEM_SCHEMA = {
     "title": "Problem",
-    "description": "What went wrong. `type` ends in the kind of error; some kinds have further members.",
+    "description": "An error. `type` ends with the kind of error; some kinds have additional members.",
     "type": "object",
     "properties": {
         "type": {"type": "string", "examples": ["urn:sandbox-agent:error:not_found"]},
@@ -43,7 +45,7 @@ _PROBLEM_SCHEMA = {
 }
 
 
-def build_document(entries: Iterable[Route | Door]) -> dict[str, Any]:
+def build_document(entries: Iterable[Endpoint | Door]) -> dict[str, Any]:
     described = list(_operations(entries))
     types = [t for _, _, op in described for t in (op.body, op.returns) if t is not None and not isinstance(t, Content)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
@@ -66,19 +68,19 @@ def build_document(entries: Iterable[Route | Door]) -> dict[str, Any]:
         "components": {
             "schemas": {"Problem": _PROBLEM_SCHEMA, **dict(sorted(components.items()))},
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "The value of `--token`."},
+                "token": {"type": "http", "scheme": "bearer", "description": "The server's token (`--token`)."},
                 "cookie": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "sandbox-agent-PORT",
-                    "description": "Of a browser that has signed in.",
+                    "description": "Set when a browser signs in.",
                 },
             },
         },
     }
 
 
-def _operations(entries: Iterable[Route | Door]) -> Iterable[tuple[str, str, Operation]]:
+def _operations(entries: Iterable[Endpoint | Door]) -> Iterable[tuple[str, str, Operation]]:
     for entry in entries:
         path = re.sub(r":path}", "}", entry.path)
         if isinstance(entry, Door):
@@ -99,9 +101,8 @@ def _describe(path: str, operation: Operation, by_type: dict[int, dict[str, Any]
     if operation.description:
         found["description"] = operation.description
     if operation.body is not None:
-        is_json = not isinstance(operation.body, Content)
-        content = _content(operation.body, by_type, operation.body_example)
-        found["requestBody"] = {"required": not is_json or operation.body_example is None, "content": content}
+        content = _content(operation.body, by_type, BODIES.get(operation.name))
+        found["requestBody"] = {"required": not operation.is_body_optional, "content": content}
     return found
 
 
@@ -139,7 +140,7 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
 def _responses(operation: Operation, by_type: dict[int, dict[str, Any]]) -> dict[str, Any]:
     done: dict[str, Any] = {"description": _STATUS[operation.status]}
     if operation.returns is not None:
-        done["content"] = _content(operation.returns, by_type, operation.example)
+        done["content"] = _content(operation.returns, by_type, RESPONSES.get(operation.name))
     found = {str(operation.status): done}
     for error in operation.errors:
         if isinstance(error, int) and error < 400:

@@ -1,15 +1,51 @@
-"""`/docs`: the OpenAPI document as a page to read. No scripts, nothing from elsewhere."""
+"""`/v1/openapi.json`, and `/docs`: the same as a page to read, without scripts. Made when somebody first asks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from html import escape
 from typing import Any
 
 import msgspec
 
 from sandbox_agent.http.access.auth import page_headers
-from sandbox_agent.http.asgi.answers import HTML, Answer
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.messages import HTML, JSON, Response
+from sandbox_agent.http.asgi.routes import Content, Operation
+
+READ_OPENAPI = Operation(
+    "readOpenapi", "Get this document", "server", returns=Content(("application/json",), {"type": "object"})
+)
+
+
+class ReferenceApi:
+    def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
+        self._build = build
+
+    async def openapi(self, _: Exchange) -> Response:
+        return self._openapi
+
+    async def reference(self, _: Exchange) -> Response:
+        return self._reference
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return self._build()
+
+    @cached_property
+    def _openapi(self) -> Response:
+        return Response(200, pretty(self._document), JSON, ((b"cache-control", b"no-cache"),))
+
+    @cached_property
+    def _reference(self) -> Response:
+        return render_reference(self._document)
+
+
+def pretty(document: dict[str, Any]) -> bytes:
+    """As it is served, and as the copy under docs/ is kept."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
 
 _STYLE = (
     "body{font:16px/1.55 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2330}"
@@ -22,7 +58,7 @@ _STYLE = (
 )
 
 
-def render_reference(document: dict[str, Any]) -> Answer:
+def render_reference(document: dict[str, Any]) -> Response:
     info = document["info"]
     tags = [tag["name"] for tag in document["tags"]]
     sections = "".join(_section(document, tag) for tag in tags)
@@ -31,10 +67,10 @@ def render_reference(document: dict[str, Any]) -> Answer:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])} API</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f"<h1>{escape(info['title'])} API {escape(info['version'])}</h1><p>{_words(info['description'])}</p>"
-        f'<p>The same as OpenAPI: <a href="/v1/openapi.json">/v1/openapi.json</a></p><nav>{links}</nav>'
+        f'<p>OpenAPI document: <a href="/v1/openapi.json">/v1/openapi.json</a></p><nav>{links}</nav>'
         f"{sections}{_types(document)}</body></html>"
     )
-    return Answer(200, body.encode(), HTML, page_headers(_STYLE))
+    return Response(200, body.encode(), HTML, page_headers(_STYLE))
 
 
 def _section(document: dict[str, Any], tag: str) -> str:
@@ -57,12 +93,14 @@ def _article(method: str, path: str, operation: dict[str, Any]) -> str:
             (p["name"], p["in"], _kind(p["schema"]), "yes" if p["required"] else "", p.get("description", ""))
             for p in parameters
         ]
-        parts.append(_table(("name", "in", "type", "needed", ""), rows))
+        parts.append(_table(("Name", "In", "Type", "Required", "Description"), rows))
     if body := operation.get("requestBody"):
-        parts.append(f"<p>Body: {_media(body['content'])}</p>{_example(body['content'])}")
-    rows = [(status, answer["description"], _media(answer.get("content", {}), plain=True), "", "")
-            for status, answer in operation["responses"].items()]  # fmt: skip
-    parts.append(_table(("answer", "", "as", "", ""), rows))
+        parts.append(f"<p>Request body: {_media(body['content'])}</p>{_example(body['content'])}")
+    responses = [
+        (status, response["description"], _media(response.get("content", {}), plain=True))
+        for status, response in operation["responses"].items()
+    ]
+    parts.append(_table(("Status", "Description", "Content type"), responses))
     done = next(iter(operation["responses"].values()))
     parts.append(_example(done.get("content", {})))
     return "".join([*parts, "</article>"])
@@ -74,11 +112,11 @@ def _types(document: dict[str, Any]) -> str:
         f'<article id="type-{escape(name)}"><h3>{escape(name)}</h3><pre>{_pretty(schema)}</pre></article>'
         for name, schema in schemas.items()
     )
-    return f'<h2 id="types">types</h2>{shown}'
+    return f'<h2 id="types">Types</h2>{shown}'
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    used = [index for index, name in enumerate(head) if name or any(row[index] for row in rows)]
+    used = [index for index in range(len(head)) if any(row[index] for row in rows)]
     cells = "".join(f"<th>{escape(head[index])}</th>" for index in used)
     lines = "".join("<tr>" + "".join(f"<td>{_words(row[index])}</td>" for index in used) + "</tr>" for row in rows)
     return f"<table><tr>{cells}</tr>{lines}</table>"

@@ -1,4 +1,4 @@
-"""What the old API had and this one has not: 410, naming what replaces it."""
+"""Paths under /v1 that are not served: 410, naming what replaces those that the old API had."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 
 import msgspec
 
-from sandbox_agent.http.asgi.answers import Answer
-from sandbox_agent.http.asgi.problems import PROBLEM
+from sandbox_agent.http.asgi.messages import PROBLEM, Response
 
 _ID = "[^/]+"
 REMOVED: tuple[tuple[str, str, str], ...] = (
@@ -29,23 +28,24 @@ _PATTERNS = [
 ]
 
 
-def find_removed(method: str, path: str, *, is_known: bool) -> Answer | None:
+def find_removed(method: str, path: str, *, is_known: bool) -> Response | None:
     """The answer for a path under /v1 that is not served. None when the path is alive (a wrong method is a 405)."""
     if path != "/v1" and not path.startswith("/v1/"):
         return None
     for retired, pattern, replacement in _PATTERNS:
         if pattern.match(path) and (not is_known or method == retired):
-            return _gone(path, replacement)
-    return None if is_known else _gone(path, None)
+            return _gone(path, "v1 API removed; use /v1", replacement)
+    unknown = f"no such endpoint: {method} {path}; GET /v1/openapi.json lists those that exist"
+    return None if is_known else _gone(path, unknown, None)
 
 
-def _gone(path: str, replacement: str | None) -> Answer:
+def _gone(path: str, detail: str, replacement: str | None) -> Response:
     body = {
         "type": "urn:sandbox-agent:error:v1_removed",
         "title": "Gone",
         "status": 410,
-        "detail": "v1 API removed; use /v1",
+        "detail": detail,
         "instance": path,
         "replacement": replacement,
     }
-    return Answer(410, msgspec.json.encode(body), PROBLEM)
+    return Response(410, msgspec.json.encode(body), PROBLEM)

@@ -1,4 +1,4 @@
-"""`/v1/sessions`: the inventory, one session, its transcript."""
+"""`/v1/sessions`: the list, one session, its transcript."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.ids import AgentId, SessionName
 from sandbox_agent.errors import InvalidParams, UnknownSession
 from sandbox_agent.history.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.history import read_all
-from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, describe_session, find_record, summarize
+from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, summarize
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
 _PIECE = 64 << 10
@@ -44,73 +43,24 @@ class SessionList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next_cursor: str | None
 
 
-_EXAMPLE = {
-    "sessionId": "mock-5a0c",
-    "agent": "mock",
-    "alias": "my-session",
-    "title": "Fix the tests",
-    "cwd": "/work/project",
-    "mode": "ask",
-    "model": "mock-large",
-    "createdAt": "2026-01-31T12:00:00.000Z",
-    "updatedAt": "2026-01-31T12:05:00.000Z",
-    "ended": False,
-    "endedAt": None,
-    "endedReason": None,
-    "eventCount": 42,
-    "metadata": {},
-}
 LIST_SESSIONS = Operation(
-    name="listSessions",
-    summary="Every session, running or not, page by page",
-    tag="sessions",
-    query=SessionsQuery,
-    returns=SessionList,
-    errors=(InvalidParams,),
-    example={"sessions": [_EXAMPLE], "nextCursor": None},
+    "listSessions", "List sessions", "sessions", query=SessionsQuery, returns=SessionList, errors=(InvalidParams,)
 )
 SHOW_SESSION = Operation(
-    name="showSession",
-    summary="One session, with what waits for an answer and who is attached",
-    tag="sessions",
-    description="`{id}` is a session id or alias. `agent` is needed only where two agents have a session of that id.",
+    "showSession",
+    "Get a session",
+    "sessions",
+    "With its open permission requests and questions, and the attached connections. `{id}` is a session id or alias; "
+    "`agent` is required only if two agents have a session with that id.",
     query=SessionQuery,
     returns=SessionDetail,
     errors=(InvalidParams, UnknownSession),
-    example={
-        **_EXAMPLE,
-        "lastActivityAt": "2026-01-31T12:05:00.000Z",
-        "isLive": True,
-        "isBusy": True,
-        "queuedPrompts": 0,
-        "pendingPermissions": [
-            {
-                "requestId": 7,
-                "method": "session/request_permission",
-                "params": {"sessionId": "mock-5a0c", "toolCall": {"toolCallId": "1"}, "options": []},
-            }
-        ],
-        "pendingQuestions": [],
-        "attachedConnections": [
-            {
-                "connectionId": "conn_k3yX",
-                "clientInfo": {"name": "inspector"},
-                "createdAt": "2026-01-31T12:00:00.000Z",
-                "isStreaming": True,
-                "lastEventId": 42,
-            }
-        ],
-        "modes": [{"id": "ask", "name": "Ask"}],
-        "models": [{"id": "mock-large", "name": "Large"}],
-        "configOptions": [],
-    },
 )
 READ_TRANSCRIPT = Operation(
-    name="readTranscript",
-    summary="A session's whole history as a file",
-    tag="sessions",
-    description="`jsonl`: one `{sequence,time,source,envelope}` a line, envelopes as they went over the wire. "
-    "`markdown`: for people.",
+    "readTranscript",
+    "Download a session's history",
+    "sessions",
+    "`jsonl`: one `{sequence,time,source,envelope}` per line, messages as they were sent. `markdown`: readable text.",
     query=TranscriptQuery,
     returns=Content(("application/x-ndjson", "text/markdown"), {"type": "string"}),
     errors=(InvalidParams, UnknownSession),
@@ -131,11 +81,11 @@ class SessionsApi:
 
     async def show(self, exchange: Exchange) -> SessionDetail:
         wanted = exchange.query(SessionQuery)
-        return await describe_session(self._hub, await find_record(self._hub, exchange.path("id"), wanted.agent))
+        return await self._hub.sessions.describe(await self._record(exchange, wanted.agent))
 
     async def transcript(self, exchange: Exchange) -> None:
         wanted = exchange.query(TranscriptQuery)
-        record = await find_record(self._hub, exchange.path("id"), wanted.agent)
+        record = await self._record(exchange, wanted.agent)
         pieces, media = (
             (self._jsonl(record), b"application/x-ndjson")
             if wanted.format == "jsonl"
@@ -148,8 +98,12 @@ class SessionsApi:
                 await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
         await exchange.send({"type": "http.response.body", "body": b""})
 
+    async def _record(self, exchange: Exchange, agent: str | None) -> SessionRecord:
+        wanted = SessionName(exchange.path("id"), None if agent is None else AgentId(agent))
+        return await self._hub.sessions.look_up(wanted)
+
     async def _jsonl(self, record: SessionRecord) -> AsyncIterator[bytes]:
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield jsonl_line(entry)
 
     async def _markdown(self, record: SessionRecord) -> AsyncIterator[bytes]:
@@ -161,7 +115,7 @@ class SessionsApi:
             created=record.created,
         )
         transcript = MarkdownTranscript(head)
-        async for entry in read_all(self._hub.store, record.key.stream):
+        async for entry in self._hub.sessions.history.read_all(record.key.stream):
             yield transcript.feed(entry).encode("utf-8", errors="replace")
         yield transcript.finish().encode("utf-8", errors="replace")
 

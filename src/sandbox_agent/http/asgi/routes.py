@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.problems import Asgi, Scope
+from sandbox_agent.http.asgi.messages import Asgi, Scope
 
 Handler = Callable[[Exchange], Awaitable[Any]]
-"""Gives a value to be sent as JSON, an Answer, or None when it has answered by itself."""
+"""Gives a value to be sent as JSON, an Response, or None when it has answered by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,16 @@ class Operation:
     query: type | None = None
     body: type | Content | None = None
     returns: Any = None
-    """A type, a Content, or None for an answer without a body."""
+    """A type, a Content, or None for a response without a body."""
     status: int = 200
     errors: tuple[type[SandboxAgentError] | int, ...] = ()
-    example: Any = None
-    body_example: Any = None
+    is_body_optional: bool = False
     headers: tuple[tuple[str, str, bool], ...] = ()
-    """Request headers: name, what it is for, whether it is needed."""
+    """Request headers: name, what it is for, whether it is required."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Endpoint:
     method: str
     path: str
     handler: Handler
@@ -76,34 +75,38 @@ class Place:
     def __init__(self, template: str) -> None:
         self.template = template
         self.door: Door | None = None
-        self.routes: dict[str, Route] = {}
+        self.endpoints: dict[str, Endpoint] = {}
 
     @property
     def allowed(self) -> list[str]:
         if self.door is not None:
             return list(self.door.methods)
-        return ["GET", "HEAD", *(m for m in self.routes if m != "GET")] if "GET" in self.routes else [*self.routes]
+        return (
+            ["GET", "HEAD", *(m for m in self.endpoints if m != "GET")]
+            if "GET" in self.endpoints
+            else [*self.endpoints]
+        )
 
     @property
     def is_page(self) -> bool:
-        return any(route.is_page for route in self.routes.values())
+        return any(endpoint.is_page for endpoint in self.endpoints.values())
 
     @property
     def is_open(self) -> bool:
-        return any(route.is_open for route in self.routes.values())
+        return any(endpoint.is_open for endpoint in self.endpoints.values())
 
     @property
     def allow(self) -> bytes:
         return ", ".join(self.allowed).encode()
 
-    def route(self, method: str) -> Route | None:
-        return self.routes.get("GET" if method == "HEAD" else method)
+    def endpoint(self, method: str) -> Endpoint | None:
+        return self.endpoints.get("GET" if method == "HEAD" else method)
 
 
 class RouteTable:
     """Finds the place of a path: literal paths at once, templates by their segments."""
 
-    def __init__(self, entries: Sequence[Route | Door]) -> None:
+    def __init__(self, entries: Sequence[Endpoint | Door]) -> None:
         self.entries = tuple(entries)
         self.exact: dict[str, Place] = {}
         self._templates: list[tuple[list[str], Place]] = []
@@ -112,7 +115,7 @@ class RouteTable:
             if isinstance(entry, Door):
                 place.door = entry
             else:
-                place.routes[entry.method] = entry
+                place.endpoints[entry.method] = entry
 
     def places(self) -> Iterator[Place]:
         yield from self.exact.values()

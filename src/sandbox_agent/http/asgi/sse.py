@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from sandbox_agent.http.asgi.problems import Headers, Receive, Scope, Send
-from sandbox_agent.http.server.direct import Push
+from sandbox_agent.http.asgi.messages import Headers, Push, Receive, Scope, Send
 from sandbox_agent.hub.clients.stream import Batch, Reader
 
 HEARTBEAT = 15.0

@@ -7,8 +7,8 @@ import time
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from sandbox_agent.http.asgi.problems import Message, Scope, Send
-from sandbox_agent.http.server.direct import Abandon, Repeat, Respond
+from sandbox_agent.http.asgi.messages import Abandon, Message, Repeat, Respond, Scope, Send
+from sandbox_agent.http.asgi.problems import known_error, problem_response
 
 _access = logging.getLogger("sandbox_agent.access")
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -61,26 +61,40 @@ class Telemetry:
             )
 
     def counting(self, repeat: Repeat, template: str, *, in_flight: int) -> Repeat:
-        """The same `Repeat`, counted as other requests are; it is left to the plain path when there are too many."""
+        """The same `Repeat`, counted as other requests are; it is left to the plain path when there are too many.
+
+        A request ends once: an answer may still come for a peer that has left."""
 
         def take(body: bytes, respond: Respond) -> Abandon | None:
             if self.in_flight >= in_flight:
                 return None
             started = time.perf_counter()
+            is_open = True
 
             def answer(status: int, headers: bytes, content: bytes) -> None:
-                self.in_flight -= 1
-                self._count("POST", template, status, time.perf_counter() - started)
+                nonlocal is_open
+                if is_open:
+                    is_open = False
+                    self.in_flight -= 1
+                    self._count("POST", template, status, time.perf_counter() - started)
                 respond(status, headers, content)
 
             self.in_flight += 1
-            abandon = repeat(body, answer)
+            try:
+                abandon = repeat(body, answer)
+            except Exception as error:  # noqa: BLE001 - the boundary of a request; a bug is logged with its traceback
+                failed = problem_response(known_error(error, template), instance=template)
+                answer(failed.status, failed.header_lines, failed.body)
+                return _nobody_waits
             if abandon is None:
                 self.in_flight -= 1
                 return None
 
             def leave() -> None:
-                self.in_flight -= 1
+                nonlocal is_open
+                if is_open:
+                    is_open = False
+                    self.in_flight -= 1
                 abandon()
 
             return leave
@@ -99,11 +113,18 @@ class Telemetry:
         self.refused[why] = self.refused.get(why, 0) + 1
 
 
+def _nobody_waits() -> None:
+    """It has been answered."""
+
+
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "WEBSOCKET"})
 
 
+_STATUS = {"websocket.accept": 101}
+
+
 class StatusWatch:
-    """A send that remembers the status, without a coroutine of its own."""
+    """A send that remembers the status, without a coroutine of its own. 101 stands for an accepted WebSocket."""
 
     __slots__ = ("_send", "started", "status")
 
@@ -113,6 +134,6 @@ class StatusWatch:
         self.started = time.perf_counter()
 
     def __call__(self, message: Message):  # type: ignore[no-untyped-def]  # gives on what `send` gives
-        if not self.status and "status" in message:
-            self.status = message["status"]
+        if not self.status:
+            self.status = message.get("status") or _STATUS.get(message["type"], 0)
         return self._send(message)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import enum
 
-from sandbox_agent.errors import TooLarge
-from sandbox_agent.http.access.auth import SUBPROTOCOL
-from sandbox_agent.http.asgi.problems import Headers, Message, Scope, Send
+from sandbox_agent.errors import (
+    ClientError,
+    MalformedMessage,
+    SandboxAgentError,
+    ShuttingDown,
+    TooLarge,
+    UnknownConnection,
+)
+from sandbox_agent.http.asgi.messages import Headers, Message, Scope, Send
+
+SUBPROTOCOL = "bearer."
+"""A WebSocket of a browser may offer `bearer.TOKEN` as a subprotocol, as it cannot set headers."""
 
 
 class Close(enum.IntEnum):
@@ -15,11 +24,21 @@ class Close(enum.IntEnum):
     NORMAL = 1000
     NOT_JSON_RPC = 1007
     TOO_LARGE = 1009
+    INTERNAL_ERROR = 1011
     GOING_AWAY = 1001
     TAKEN_OVER = 4409
     UNKNOWN_CONNECTION = 4404
     BAD_REQUEST = 4400
     STALLED = 3008
+
+
+_CODES: tuple[tuple[type[SandboxAgentError], Close], ...] = (
+    (UnknownConnection, Close.UNKNOWN_CONNECTION),
+    (TooLarge, Close.TOO_LARGE),
+    (MalformedMessage, Close.NOT_JSON_RPC),
+    (ClientError, Close.BAD_REQUEST),
+    (ShuttingDown, Close.GOING_AWAY),
+)
 
 
 def agreed_subprotocol(scope: Scope) -> str | None:
@@ -38,10 +57,12 @@ async def close(send: Send, code: Close, reason: str) -> None:
     await send({"type": "websocket.close", "code": int(code), "reason": short})
 
 
-async def refuse(send: Send, scope: Scope, code: Close, reason: str) -> None:
-    """Open and close at once: it is the only way to tell a browser why."""
-    await accept(send, scope, [])
-    await close(send, code, reason)
+def close_code(error: SandboxAgentError) -> Close:
+    """The code that tells what kind of error ended the socket."""
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return Close.INTERNAL_ERROR
 
 
 def payload(message: Message, limit: int) -> bytes:

@@ -6,7 +6,7 @@ from functools import partial
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
-from sandbox_agent.core.ids import SessionId
+from sandbox_agent.core.ids import SessionId, SessionName
 from sandbox_agent.errors import (
     BatchNotSupported,
     InvalidParams,
@@ -14,14 +14,11 @@ from sandbox_agent.errors import (
     MissingConnection,
     UnknownConnection,
 )
-from sandbox_agent.http.asgi.problems import JSON, Headers, Receive, Scope, Send, send_whole
-from sandbox_agent.http.asgi.requests import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.exchange import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.messages import JSON, Abandon, Headers, Receive, Respond, Scope, Send, send_whole
 from sandbox_agent.http.asgi.sse import stream_events
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
-from sandbox_agent.http.doors.failures import answer_failures
-from sandbox_agent.http.doors.handshake import read_params, wanted_agent
-from sandbox_agent.http.doors.round_trip import plain_request
-from sandbox_agent.http.server.direct import Abandon, Respond
+from sandbox_agent.http.doors.requests import open_connection, plain_request, read_params, wanted_agent
 from sandbox_agent.hub.clients.mailboxes import MailboxConnection
 from sandbox_agent.hub.hub import Hub
 
@@ -44,13 +41,13 @@ class AcpDoor:
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return
-        await answer_failures(self._verbs[scope["method"]](scope, receive, send), scope, send)
+        await self._verbs[scope["method"]](scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_json(scope)
         raw = await read_body(scope, receive, self._body_limit)
         if raw.lstrip()[:1] == b"[":
-            raise BatchNotSupported("JSON-RPC batches are not served; send one message in each request")
+            raise BatchNotSupported("JSON-RPC batches are not supported; send one message per request")
         frame = frames.parse(raw)
         if header(scope, CONNECTION) is None:
             await self._open(scope, frame, raw, send)
@@ -71,7 +68,7 @@ class AcpDoor:
     def _post_again(
         self, connection: MailboxConnection, session: str | None, raw: bytes, respond: Respond
     ) -> Abandon | None:
-        """A message like one that was accepted, without waiting: see `http.direct`."""
+        """A message like one that was accepted, without waiting: see `http.server.direct`."""
         frame = plain_request(self._hub, connection, raw)
         if frame is None or (session is not None and frame.session not in (None, session)):
             return None
@@ -81,11 +78,11 @@ class AcpDoor:
 
     async def _open(self, scope: Scope, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
-            raise MissingConnection("header Acp-Connection-Id is missing; only initialize may come without it")
+            raise MissingConnection("missing header Acp-Connection-Id; only initialize may be sent without it")
         require_accept(scope, "application/json")
         params = read_params(raw)
         agent = wanted_agent(scope, params, self._default_agent)
-        connection, result = await self._hub.open_connection(agent, params, kind=MailboxConnection)
+        connection, result = await open_connection(self._hub, agent, params, kind=MailboxConnection)
         headers: Headers = [(CONNECTION, connection.id.encode())]
         await send_whole(send, 200, frames.result(frame.key, result), JSON, headers)
 
@@ -106,14 +103,14 @@ class AcpDoor:
     def _connection(self, scope: Scope) -> MailboxConnection:
         """Raises UnknownConnection also for a connection of another door."""
         connection_id = _connection_id(scope)
-        found = self._hub.connection(connection_id)
+        found = self._hub.clients.find(connection_id)
         if not isinstance(found, MailboxConnection):
             raise UnknownConnection(connection_id)
         return found
 
     def _session_id(self, connection: MailboxConnection, name: str) -> SessionId:
         """The agent's own id where the client uses an alias."""
-        record = self._hub.sessions.held_by_name(name, connection.agent)
+        record = self._hub.sessions.resolve_held(SessionName(name, prefer=connection.agent))
         return SessionId(name) if record is None else record.session_id
 
 
@@ -124,7 +121,7 @@ def _nothing_to_abandon() -> None:
 def _connection_id(scope: Scope) -> str:
     found = header(scope, CONNECTION)
     if found is None:
-        raise MissingConnection("header Acp-Connection-Id is missing")
+        raise MissingConnection("missing header Acp-Connection-Id")
     return found
 
 
@@ -132,4 +129,4 @@ def _require_same_session(scope: Scope, frame: Frame) -> None:
     """The header may be absent; it may not contradict the message."""
     named = header(scope, SESSION)
     if named is not None and frame.session is not None and named != frame.session:
-        raise InvalidParams(f"header Acp-Session-Id says {named!r}, params.sessionId {frame.session!r}")
+        raise InvalidParams(f"header Acp-Session-Id is {named!r} but params.sessionId is {frame.session!r}")

@@ -12,14 +12,16 @@ import contextlib
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId
-from sandbox_agent.errors import ClientError, MalformedMessage, SandboxAgentError, TooLarge, UnknownConnection
-from sandbox_agent.http.asgi.problems import Receive, Scope, Send
-from sandbox_agent.http.asgi.requests import event_id, header
-from sandbox_agent.http.asgi.websocket import Close, accept, close, payload, refuse
-from sandbox_agent.http.doors.handshake import query, read_params, wanted_agent
+from sandbox_agent.errors import ClientError, MalformedMessage, SandboxAgentError, UnknownConnection
+from sandbox_agent.http.asgi.exchange import event_id, header
+from sandbox_agent.http.asgi.messages import Receive, Scope, Send
+from sandbox_agent.http.asgi.problems import outcome
+from sandbox_agent.http.asgi.websocket import Close, accept, close, payload
+from sandbox_agent.http.doors.requests import open_connection, query, read_params, wanted_agent
+from sandbox_agent.hub.clients.clients import new_connection_id
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.stream import Reader
-from sandbox_agent.hub.hub import Hub, new_connection_id
+from sandbox_agent.hub.hub import Hub
 
 _CONNECTION = b"acp-connection-id"
 _TICK = 15.0
@@ -35,35 +37,35 @@ class AcpSocketDoor:
         self._hub = hub
         self._default_agent = default_agent
         self._body_limit = body_limit
+        self._closing: dict[ConnectionId, asyncio.Task[None]] = {}
         self._grace = grace
         self._stall = stall
-        self._closing: dict[ConnectionId, asyncio.Task[None]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         socket = _Socket(self._hub, self._body_limit, self._stall)
         try:
             self._reattach(socket, scope)
-        except UnknownConnection as error:
-            await refuse(send, scope, Close.UNKNOWN_CONNECTION, error.detail)
-            return
-        except ClientError as error:
-            await refuse(send, scope, Close.BAD_REQUEST, error.detail)
-            return
-        said_goodbye = False
+        except ClientError:
+            await accept(send, scope, [])  # to open and close at once is the only way to tell a browser why
+            raise
+        is_over = False
         try:
             await accept(send, scope, [(_CONNECTION, socket.id.encode())])
-            said_goodbye = await socket.run(scope, receive, send, self._default_agent)
+            is_over = await socket.run(scope, receive, send, self._default_agent)
+        except ClientError:
+            is_over = True  # nothing is kept for one who breaks the rules
+            raise
         finally:
             if socket.connection is not None and not socket.is_taken_over:
-                self._let_go(socket.id, 0.0 if said_goodbye else self._grace)
+                self._let_go(socket.id, 0.0 if is_over else self._grace)
 
     def _reattach(self, socket: _Socket, scope: Scope) -> None:
         """Go on with the connection that the client names, if it does. Raises UnknownConnection, InvalidParams."""
         named = header(scope, _CONNECTION) or query(scope, "connection_id")
         if named is None:
             return
-        connection = self._hub.connection(named)
+        connection = self._hub.clients.find(named)
         if type(connection) is not Connection:
             raise UnknownConnection(named)
         last = header(scope, b"last-event-id") or query(scope, "last_event_id") or "0"
@@ -114,10 +116,6 @@ class _Socket:
             if code is not Close.STALLED:
                 await close(send, code, reason)
             return False
-        except ClientError as error:
-            code = Close.TOO_LARGE if isinstance(error, TooLarge) else Close.NOT_JSON_RPC
-            await close(send, code, error.detail)
-            return True
         finally:
             for task in (reading, writing):
                 task.cancel()
@@ -147,17 +145,21 @@ class _Socket:
         """Answer the first request: with the handshake on the stream, or with why there is none."""
         if not frame.is_request:
             return
-        try:
-            if frame.method != "initialize":
-                raise MalformedMessage(f"initialize comes first, not {frame.method}")
-            params = read_params(raw)
-            agent = wanted_agent(scope, params, default_agent)
-            connection, result = await self._hub.open_connection(agent, params, connection_id=self.id)
-        except SandboxAgentError as error:
-            await send({"type": "websocket.send", "text": frames.failure(frame.key, error).decode()})
-            return
+        opened = await outcome(self._shake_hands(scope, frame, raw, default_agent), scope["path"])
+        if isinstance(opened, SandboxAgentError):
+            await send({"type": "websocket.send", "text": frames.failure(frame.key, opened).decode()})
+        else:
+            self.attach(opened, 0)
+
+    async def _shake_hands(self, scope: Scope, frame: Frame, raw: bytes, default_agent: str | None) -> Connection:
+        """The connection, with the answer to `initialize` on its stream. Raises what stands in the way."""
+        if frame.method != "initialize":
+            raise MalformedMessage(f"the first request must be initialize, not {frame.method}")
+        params = read_params(raw)
+        agent = wanted_agent(scope, params, default_agent)
+        connection, result = await open_connection(self._hub, agent, params, connection_id=self.id)
         connection.deliver_own(None, frames.result(frame.key, result))
-        self.attach(connection, 0)
+        return connection
 
     async def _write(self, send: Send) -> tuple[Close, str]:
         """Send every event in order; gives why it ended. A peer that takes nothing in time ends it too."""
@@ -168,7 +170,7 @@ class _Socket:
                 if batch is not None:
                     await self._send_lines(send, batch.lines)
         except TimeoutError:
-            return Close.STALLED, "this client does not read"
+            return Close.STALLED, "client is not reading"
         finally:
             reader.close()
         return (Close.TAKEN_OVER if self.is_taken_over else Close.GOING_AWAY), reader.over_because

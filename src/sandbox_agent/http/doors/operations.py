@@ -23,7 +23,7 @@ _MESSAGE = Content(
     ("application/json",),
     {
         "type": "object",
-        "description": "One JSON-RPC 2.0 object: a request, a notification or an answer, as ACP has it.",
+        "description": "One ACP message as a JSON-RPC 2.0 object: a request, a notification or a response.",
         "properties": {
             "jsonrpc": {"const": "2.0"},
             "id": {"type": ["string", "number", "null"]},
@@ -38,105 +38,101 @@ _MESSAGE = Content(
 _STREAM = Content(("text/event-stream",), {"type": "string"})
 _SENDING = (202, MalformedMessage, UnknownConnection, NotAcceptable, TooLarge, UnsupportedMediaType, TooMany)
 _READING = (InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany)
-_NEEDS_CONNECTION = ("X-ACP-Connection-Id", "The connection, as the answer to `initialize` named it.", True)
+_LAST_EVENT = ("Last-Event-ID", "Id of the last event that was received.", False)
+_SEND = "Send an ACP message"
+_CLOSE = "Close a connection; its sessions continue"
+
+
+def _connection(header: str, *, is_required: bool = True) -> tuple[str, str, bool]:
+    text = "Connection id, from the response to `initialize`."
+    return header, text if is_required else f"{text} Omit it for `initialize` only.", is_required
+
+
+def _closing(name: str, tag: str, status: int, header: str) -> Operation:
+    return Operation(name, _CLOSE, tag, status=status, errors=(MissingConnection,), headers=(_connection(header),))
+
+
 RPC = {
     "POST": Operation(
-        name="sendMessage",
-        summary="Send one ACP message",
-        tag="rpc",
-        description="A request is answered with its JSON-RPC answer, also when the method failed. A notification, an "
-        "answer, and a request with `Prefer: respond-async` get 202; what follows comes on the stream. `initialize` "
-        'comes without the connection header, names its agent in `params._meta["sandboxagent.dev"].agent`, and its '
-        "answer has `X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` says which event came before the answer.",
+        "sendMessage",
+        _SEND,
+        "rpc",
+        "A request returns its JSON-RPC response, including errors. Notifications, responses, and requests with "
+        "`Prefer: respond-async` return 202, and the answer arrives on the stream. `initialize` is sent without the "
+        'connection header, names the agent in `params._meta["sandboxagent.dev"].agent`, and returns '
+        "`X-ACP-Connection-Id`. `X-ACP-Last-Event-Id` is the id of the last event before the response.",
         body=_MESSAGE,
         returns=_MESSAGE,
         errors=(*_SENDING, AgentStartFailed, AgentTimeout),
         headers=(
-            ("X-ACP-Connection-Id", "The connection; left out for `initialize` only.", False),
-            ("Prefer", "`respond-async` for the answer on the stream.", False),
+            _connection("X-ACP-Connection-Id", is_required=False),
+            ("Prefer", "`respond-async` to get the response on the stream.", False),
         ),
     ),
     "GET": Operation(
-        name="readStream",
-        summary="The connection's events as server-sent events",
-        tag="rpc",
-        description="`event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With "
-        "`Last-Event-ID: N` the stream starts after N and is taken over from another reader; without it, it goes on "
-        "where the last reader stopped.",
+        "readStream",
+        "Stream a connection's events (server-sent events)",
+        "rpc",
+        "`event: message`, `id: N`, `data:` one JSON-RPC object. One reader at a time. With `Last-Event-ID: N` the "
+        "stream starts after N and replaces another reader; without it, the stream continues where the last reader "
+        "stopped.",
         returns=_STREAM,
         errors=_READING,
-        headers=(_NEEDS_CONNECTION, ("Last-Event-ID", "The last event that was seen.", False)),
+        headers=(_connection("X-ACP-Connection-Id"), _LAST_EVENT),
     ),
-    "DELETE": Operation(
-        name="closeConnection",
-        summary="Close the connection; its sessions go on",
-        tag="rpc",
-        status=204,
-        errors=(MissingConnection,),
-        headers=(_NEEDS_CONNECTION,),
-    ),
+    "DELETE": _closing("closeConnection", "rpc", 204, "X-ACP-Connection-Id"),
 }
 
-_ACP_CONNECTION = ("Acp-Connection-Id", "The connection, as the answer to `initialize` named it.", True)
 _ACP_SESSION = ("Acp-Session-Id", "The session that the message or stream belongs to.", False)
 ACP = {
     "POST": Operation(
-        name="sendAcpMessage",
-        summary="Send one ACP message over the upstream transport",
-        tag="acp",
-        description="`initialize` is answered in the body, with `Acp-Connection-Id`; its agent comes from `?agent=`, "
-        'from `params._meta["sandboxagent.dev"].agent` or is the server\'s default. Everything else gets 202, and its '
-        "answer comes on a stream. A WebSocket on this path carries both directions.",
+        "sendAcpMessage",
+        _SEND,
+        "acp",
+        "ACP's own HTTP transport. `initialize` returns its response in the body, with `Acp-Connection-Id`; the agent "
+        'is taken from `?agent=`, `params._meta["sandboxagent.dev"].agent` or the setting `default_agent`. Everything '
+        "else returns 202, and the answer arrives on a stream. A WebSocket at this path carries both directions.",
         body=_MESSAGE,
         returns=_MESSAGE,
         errors=(*_SENDING, BatchNotSupported, AgentStartFailed),
-        headers=(("Acp-Connection-Id", "The connection; left out for `initialize` only.", False), _ACP_SESSION),
+        headers=(_connection("Acp-Connection-Id", is_required=False), _ACP_SESSION),
     ),
     "GET": Operation(
-        name="readAcpStream",
-        summary="The connection's events, or those of one session",
-        tag="acp",
+        "readAcpStream",
+        "Stream the events of a connection or of one session (server-sent events)",
+        "acp",
         returns=_STREAM,
         errors=_READING,
-        headers=(_ACP_CONNECTION, _ACP_SESSION, ("Last-Event-ID", "The last event that was seen.", False)),
+        headers=(_connection("Acp-Connection-Id"), _ACP_SESSION, _LAST_EVENT),
     ),
-    "DELETE": Operation(
-        name="closeAcpConnection",
-        summary="Close the connection; its sessions go on",
-        tag="acp",
-        status=202,
-        errors=(MissingConnection,),
-        headers=(_ACP_CONNECTION,),
-    ),
+    "DELETE": _closing("closeAcpConnection", "acp", 202, "Acp-Connection-Id"),
 }
-PEER_LIST = {
+COMPAT_LIST = {
     "GET": Operation(
-        name="listServers",
-        summary="The connections that clients have named themselves",
-        tag="peer",
+        "listServers",
+        "List connections by server id",
+        "compat",
         returns=Content(("application/json",), {"type": "object"}),
-        errors=(),
     )
 }
-PEER = {
+COMPAT = {
     "POST": Operation(
-        name="sendToServer",
-        summary="Send one ACP message; the first names its agent in `?agent=`",
-        tag="peer",
-        description="Agent failures are JSON-RPC errors in a 200, as the clients of this door expect.",
+        "sendToServer",
+        _SEND,
+        "compat",
+        "For clients that choose the id of their connection. The first message names its agent in `?agent=`. Once the "
+        "server id is open, errors are JSON-RPC errors with status 200.",
         body=_MESSAGE,
         returns=_MESSAGE,
         errors=(202, MalformedMessage, NotAcceptable, Conflict, TooLarge, UnsupportedMediaType, TooMany),
     ),
     "GET": Operation(
-        name="readServerStream",
-        summary="The events of one server id, from the first on",
-        tag="peer",
+        "readServerStream",
+        "Stream the events of a server id from the first one (server-sent events)",
+        "compat",
         returns=_STREAM,
         errors=(InvalidParams, NotAcceptable, TooMany),
-        headers=(("Last-Event-ID", "The last event that was seen.", False),),
+        headers=(_LAST_EVENT,),
     ),
-    "DELETE": Operation(
-        name="closeServer", summary="Close the connection; its sessions go on", tag="peer", status=204, errors=()
-    ),
+    "DELETE": Operation("closeServer", _CLOSE, "compat", status=204),
 }

@@ -13,22 +13,26 @@ from sandbox_agent.errors import (
     MissingConnection,
     SandboxAgentError,
 )
-from sandbox_agent.http.asgi.problems import JSON, Headers, Receive, Scope, Send, problem_body, send_whole
-from sandbox_agent.http.asgi.requests import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.exchange import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.messages import JSON, Abandon, Headers, Receive, Respond, Scope, Send, send_whole
+from sandbox_agent.http.asgi.problems import problem_response
 from sandbox_agent.http.asgi.sse import stream_events
-from sandbox_agent.http.doors.failures import answer_failures
-from sandbox_agent.http.doors.handshake import agent_in_meta, read_params
-from sandbox_agent.http.doors.round_trip import answered, ask_again
-from sandbox_agent.http.server.direct import Abandon, Respond
-from sandbox_agent.hub.clients.asked import Answer
+from sandbox_agent.http.doors.requests import (
+    agent_in_meta,
+    answered,
+    ask_again,
+    open_connection,
+    read_params,
+    respond_with,
+)
 from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
 
 CONNECTION = b"x-acp-connection-id"
 LAST_EVENT = b"x-acp-last-event-id"
 METHODS = ("POST", "GET", "DELETE")
 _ANSWERED = b"x-acp-last-event-id: %d\r\ncontent-type: application/json\r\n"
-_FAILED = b"content-type: application/problem+json\r\n"
 
 
 class RpcDoor:
@@ -41,7 +45,7 @@ class RpcDoor:
         self._verbs = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await answer_failures(self._verbs[scope["method"]](scope, receive, send), scope, send)
+        await self._verbs[scope["method"]](scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_json(scope)
@@ -52,7 +56,7 @@ class RpcDoor:
         if connection_id is None:
             await self._open(frame, raw, send)
             return
-        connection = self._hub.connection(connection_id)
+        connection = self._hub.clients.find(connection_id)
         await self._hub.room(connection)
         if not frame.is_request:
             self._hub.send(connection, frame, raw)
@@ -72,28 +76,28 @@ class RpcDoor:
                 scope["repeat"](partial(self._post_again, connection))
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        def give(frame: Frame, answer: Answer | SandboxAgentError) -> None:
-            if isinstance(answer, Answer):
+        def give(frame: Frame, answer: Answered | SandboxAgentError) -> None:
+            if isinstance(answer, Answered):
                 respond(200, _ANSWERED % answer.last_event_id, answer.line)
             else:
-                respond(answer.status, _FAILED, problem_body(answer, instance="/v1/rpc"))
+                respond_with(respond, problem_response(answer, instance="/v1/rpc"))
 
         return ask_again(self._hub, connection, raw, give, self._timeout)
 
     async def _open(self, frame: Frame, raw: bytes, send: Send) -> None:
         if frame.method != "initialize" or not frame.is_request:
-            raise MissingConnection("header X-ACP-Connection-Id is missing; only initialize may come without it")
+            raise MissingConnection("missing header X-ACP-Connection-Id; only initialize may be sent without it")
         params = read_params(raw)
         agent = agent_in_meta(params)
         if agent is None:
             raise InvalidParams(f'initialize must name an agent in params._meta["{META}"].agent')
-        connection, result = await self._hub.open_connection(agent, params)
+        connection, result = await open_connection(self._hub, agent, params)
         headers: Headers = [(CONNECTION, connection.id.encode()), (LAST_EVENT, b"0")]
         await send_whole(send, 200, frames.result(frame.key, result), JSON, headers)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
         require_accept(scope, "text/event-stream")
-        connection = self._hub.connection(_connection_id(scope))
+        connection = self._hub.clients.find(_connection_id(scope))
         reader = connection.stream.read_from(last_event_id(scope))
         await stream_events(reader, scope, receive, send, [(CONNECTION, connection.id.encode())])
 
@@ -105,5 +109,5 @@ class RpcDoor:
 def _connection_id(scope: Scope) -> str:
     found = header(scope, CONNECTION)
     if found is None:
-        raise MissingConnection("header X-ACP-Connection-Id is missing")
+        raise MissingConnection("missing header X-ACP-Connection-Id")
     return found

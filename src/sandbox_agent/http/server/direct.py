@@ -18,22 +18,13 @@ This leans on the inside of uvicorn's protocol class: see docs/adr/0005-direct-h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from sandbox_agent.http.asgi.messages import Abandon, Repeat
 from sandbox_agent.http.server.wire import BoundedProtocol
-
-Abandon = Callable[[], None]
-"""The peer has gone: nobody waits for the answer any more."""
-Respond = Callable[[int, bytes, bytes], None]
-"""Status, further header lines each ended by CRLF, body. To be called once, perhaps before `Repeat` returns."""
-Repeat = Callable[[bytes, Respond], Abandon | None]
-"""Take a body; None leaves it to the plain path."""
-Push = Callable[[bytes], bool]
-"""Write a piece of the body that is being sent, at once. False when it has to be sent as usual, since it may wait."""
 
 BODY_LIMIT = 256 * 1024
 _HEAD = re.compile(

@@ -7,20 +7,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from sandbox_agent.errors import ClientError, Overloaded, SandboxAgentError
-from sandbox_agent.http.asgi.problems import PROBLEM, problem_body, retry_headers
+from sandbox_agent.errors import ClientError, HeadTooLarge, Overloaded, SandboxAgentError
+from sandbox_agent.http.asgi.problems import problem_response
 
 HEAD_LIMIT = 64 << 10
 HEAD_SECONDS = 20.0
 _SWEEP_SECONDS = 5.0
-
-
-class HeadTooLarge(ClientError):
-    status = 431
-    title = "Request head too large"
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -37,7 +32,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.head_since = self.loop.time()
         if len(self.connections) > self.max_sockets:
-            self._refuse(Overloaded(f"{self.max_sockets} sockets are open already"))
+            self._refuse(Overloaded(f"socket limit ({self.max_sockets}) reached; try again later"))
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -46,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.head_since is not None:
             self.head_bytes += len(data)
             if self.head_bytes > HEAD_LIMIT and not self.transport.is_closing():
-                self._refuse(HeadTooLarge(f"the head of a request may have {HEAD_LIMIT} bytes"))
+                self._refuse(HeadTooLarge(f"the request line and headers are over the limit of {HEAD_LIMIT} bytes"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -66,16 +61,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: SandboxAgentError) -> None:
         self.head_since = None
-        body = problem_body(error)
-        reason = _reason(error.status)
-        headers = [(b"content-type", PROBLEM), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-        lines = [b"%b: %b\r\n" % header for header in [*headers, *retry_headers(error.status)]]
-        self.transport.write(b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (error.status, reason, b"".join(lines), body))
+        response = problem_response(error)
+        self.transport.write(
+            b"%b%bcontent-length: %d\r\nconnection: close\r\n\r\n%b"
+            % (STATUS_LINE[response.status], response.header_lines, len(response.body), response.body)
+        )
         self.transport.close()
-
-
-def _reason(status: int) -> bytes:
-    return {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}[status]
 
 
 def bounded(max_sockets: int, base: type[BoundedProtocol] = BoundedProtocol) -> type[BoundedProtocol]:

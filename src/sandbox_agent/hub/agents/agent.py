@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -12,19 +13,27 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.core import frames
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId
+from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lifecycle import Change, Lifecycle, State
-from sandbox_agent.core.lines import DEFAULT_LINE_CAP
-from sandbox_agent.core.permission_policy import ASK, PermissionPolicy
+from sandbox_agent.core.methods import SESSION_CANCEL
+from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
-from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentExited, AgentStartFailed, AgentTimeout, SandboxAgentError, ShuttingDown
+from sandbox_agent.core.session import Client, Phase, Session
+from sandbox_agent.errors import (
+    AgentExited,
+    AgentStartFailed,
+    AgentTimeout,
+    RemoteError,
+    SandboxAgentError,
+    ShuttingDown,
+)
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import RemoteError, Request
-from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, agent_environment
+from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
 from sandbox_agent.version import __version__
@@ -57,14 +66,14 @@ class Initialized(msgspec.Struct):
         return isinstance(offered, dict) and offered.get(method) not in (None, False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    start_timeout: float = 60.0
-    stop_grace: float = 1.0
-    queued_prompts: int = 16
-    policy: PermissionPolicy = ASK
+    start_timeout: float
+    stop_grace: float
+    queued_prompts: int
+    policy: PermissionPolicy
     """Who answers permissions in sessions that do not say."""
-    line_bytes: int = DEFAULT_LINE_CAP
+    line_bytes: int
 
 
 class Agent:
@@ -78,13 +87,14 @@ class Agent:
         connections: Mapping[ConnectionId, Connection],
         watcher: Watcher,
         on_exit: Callable[[Agent, AgentExited, list[SessionId]], None],
+        on_change: Callable[[Agent], None],
         find_spec: Callable[[AgentId], Awaitable[LaunchSpec]],
         environ: Mapping[str, str],
         ask_ids: Iterator[int],
         options: AgentOptions,
     ) -> None:
         self.id = agent_id
-        self.relay = Relay(ask_ids, queue_limit=options.queued_prompts, policy=options.policy)
+        self._relay = Relay(ask_ids, queue_limit=options.queued_prompts, policy=options.policy)
         self.default_policy = options.policy
         self.lifecycle = Lifecycle()
         self.initialized: Initialized | None = None
@@ -94,6 +104,7 @@ class Agent:
         self.last_stderr: StderrSummary | None = None
         self._store = store
         self._on_exit = on_exit
+        self._on_change = on_change
         self._find_spec = find_spec
         self._spec: LaunchSpec | None = None
         self._environ = environ
@@ -111,9 +122,9 @@ class Agent:
             watcher=watcher,
             send=self._write,
             resolve=self._resolve,
-            busy_sessions=lambda: [r.session for r in self.relay.routes.values() if r.turn is not None],
+            busy_sessions=lambda: [s.id for s in self._relay.sessions.values() if s.running is not None],
         )
-        self.apply = self._delivery.apply
+        self._apply = self._delivery.apply
 
     @property
     def is_ready(self) -> bool:
@@ -150,10 +161,109 @@ class Agent:
         if self.process is not None:
             await self.process.drained()
 
+    def can(self, verb: str) -> bool:
+        """Whether the running process declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
+        return self.initialized is not None and self.initialized.can(verb)
+
+    def key(self, session: SessionId) -> SessionKey:
+        return SessionKey(self.id, session)
+
+    async def turn_over(self, session: SessionId, *, patience: float) -> None:
+        """Return when no turn of the session runs any more, or after `patience` seconds."""
+        running = self._relay.sessions[session].running if session in self._relay.sessions else None
+        if running is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._delivery.turn_ended(session)
+
+    @property
+    def sessions(self) -> Mapping[SessionId, Session]:
+        """What is under way in each session that it knows; to be looked at only."""
+        return self._relay.sessions
+
+    @property
+    def waiting(self) -> int:
+        """Requests that it has not answered."""
+        return self._relay.waiting
+
+    @property
+    def open_asks(self) -> int:
+        """Its own requests that nobody has answered."""
+        return len(self._relay.asks)
+
+    def open(self, session: SessionId, phase: Phase = Phase.DORMANT, policy: PermissionPolicy | None = None) -> Session:
+        """The session, made in this phase if it is not under way here."""
+        return self._relay.open(session, phase, policy)
+
+    def attach(self, client: Client, session: SessionId) -> None:
+        self._apply(self._relay.attach(client, session))
+
+    def detach(self, connection: ConnectionId, session: SessionId) -> None:
+        self._apply(self._relay.detach(connection, session))
+
+    def connection_closed(self, connection: ConnectionId) -> None:
+        self._apply(self._relay.connection_closed(connection))
+
+    def prompt(self, request: Request, turn_id: str | None) -> None:
+        """Run a prompt now, or after those before it; its session is open."""
+        effects = self._relay.prompt(
+            request.connection.client, request.ticket, request.frame, request.raw, turn_id=turn_id
+        )
+        self._apply(effects)
+
+    def notify(self, frame: Frame, raw: bytes) -> None:
+        """Pass a client's notification on."""
+        self._apply(self._relay.notify(frame, raw))
+
+    def cancel(self, session: SessionId) -> None:
+        """Cancel the turn that runs and those that wait."""
+        line = frames.notification(SESSION_CANCEL, {"sessionId": session})
+        self.notify(frames.parse(line), line)
+
+    def cancel_request(self, connection: ConnectionId, raw: bytes) -> None:
+        self._apply(self._relay.cancel_request(connection, raw))
+
+    def answer(self, connection: ConnectionId, frame: Frame, raw: bytes) -> bool:
+        """Take a client's answer; False if this agent did not ask."""
+        if not self._relay.asks.has(frame.key):
+            return False
+        self._apply(self._relay.answer(connection, frame, raw))
+        return True
+
+    def served(self, ask: int, member: bytes) -> None:
+        """Pass on what the host answered: a `result` or `error` member as JSON text."""
+        self._apply(self._relay.served(ask, member))
+
+    def expire(self, ask: int) -> None:
+        self._apply(self._relay.expire(ask))
+
+    def publish(self, session: SessionId, line: bytes) -> None:
+        """A notice of the server's own, to everybody attached and to the history."""
+        self._apply(self._relay.publish(session, line))
+
+    def wake(self, session: SessionId, policy: PermissionPolicy) -> None:
+        self._relay.wake(session, policy)
+
+    def woken(self, session: SessionId) -> None:
+        self._apply(self._relay.woken(session))
+
+    def wake_failed(self, session: SessionId, error: SandboxAgentError) -> None:
+        self._apply(self._relay.wake_failed(session, error))
+
+    def release(self, session: SessionId, error: SandboxAgentError) -> None:
+        self._apply(self._relay.release(session, error))
+
+    def end(self, session: SessionId, error: SandboxAgentError) -> None:
+        self._apply(self._relay.end(session, error))
+
+    def forget(self, session: SessionId, error: SandboxAgentError) -> None:
+        self._apply(self._relay.forget(session, error))
+
     def call(self, request: Request) -> None:
-        """Pass a client's request on; the process is running, and a session that it names has a route."""
-        effects = self.relay.call(request.connection.client, request.ticket, request.frame, request.raw)
-        self.apply(effects, flush=False)
+        """Pass a client's request on; the process is running, and a session that it names is open."""
+        effects = self._relay.call(request.connection.client, request.ticket, request.frame, request.raw)
+        self._apply(effects, flush=False)
 
     async def request(
         self,
@@ -162,14 +272,17 @@ class Agent:
         *,
         session: SessionId | None = None,
         on_behalf: tuple[Client, bytes] | None = None,
+        policy: PermissionPolicy | None = None,
         timeout: float | None,
     ) -> Any:
-        """A request of the server's own; gives its result. Raises RemoteError, AgentExited, AgentTimeout."""
-        call, effects = self.relay.call_own(method, params, session, on_behalf=on_behalf)
+        """A request of the server's own; gives its result. Raises RemoteError, AgentExited, AgentTimeout.
+
+        `policy` is for the session that the request makes, from its first question on."""
+        call, effects = self._relay.call_own(method, params, session, on_behalf=on_behalf, policy=policy)
         waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._own_calls[call] = waiter
         try:
-            self.apply(effects)
+            self._apply(effects)
             async with asyncio.timeout(timeout):
                 line = await waiter
         except TimeoutError:
@@ -192,7 +305,7 @@ class Agent:
         self._answer_all(ShuttingDown("the server is shutting down"))
         if self.process is not None:
             if self.lifecycle.state in {State.STARTING, State.RUNNING}:
-                self.lifecycle.apply(Change.STOP)
+                self._move(Change.STOP)
             await self.process.stop(grace=self._options.stop_grace)
 
     async def _start(self) -> None:
@@ -200,9 +313,9 @@ class Agent:
             raise ShuttingDown("the server is shutting down")
         await self._wait_out_backoff()
         spec = self._spec = await self._find_spec(self.id)
-        self.lifecycle.apply(Change.START)
+        self._move(Change.START)
         self.initialized = None
-        env = agent_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
+        env = child_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
         try:
             self.process = await AgentProcess.start(
                 spec,
@@ -216,7 +329,7 @@ class Agent:
             self._start_failed(str(error))
             raise
         await self._shake_hands(self.process)
-        self.lifecycle.apply(Change.READY)
+        self._move(Change.READY)
         _log.info("agent started agent=%s pid=%d", self.id, self.process.pid)
 
     async def _shake_hands(self, process: AgentProcess) -> None:
@@ -252,10 +365,14 @@ class Agent:
             )
         await asyncio.sleep(left)
 
+    def _move(self, change: Change) -> None:
+        self.lifecycle.apply(change)
+        self._on_change(self)
+
     def _start_failed(self, problem: str) -> None:
         self.last_error = problem
         self._failed_at = time.monotonic()
-        self.lifecycle.apply(Change.EXIT)
+        self._move(Change.EXIT)
         _log.warning("agent did not start agent=%s problem=%s", self.id, problem)
 
     def _start_done(self, task: asyncio.Task[None]) -> None:
@@ -264,7 +381,7 @@ class Agent:
             task.exception()  # whoever awaits ready() has got it; nobody else needs to
 
     def _lines_came(self, lines: Lines) -> None:
-        self.apply(self.relay.from_agent(lines))
+        self._apply(self._relay.from_agent(lines))
         if self._draining is None and self._store.backlog() > _BACKLOG_HIGH and self.process is not None:
             self._draining = asyncio.get_running_loop().create_task(self._let_store_catch_up(self.process))
 
@@ -284,7 +401,7 @@ class Agent:
             return
         stderr = self.last_stderr = process.stderr.summary()
         if self._is_stopping:
-            self.lifecycle.apply(Change.EXIT)
+            self._move(Change.EXIT)
             return
         if process.uptime > self.lifecycle.delay + 10.0:
             self.lifecycle.worked()
@@ -293,11 +410,11 @@ class Agent:
             self.last_error = str(error)
         self._failed_at = time.monotonic()
         self.initialized = None
-        self.lifecycle.apply(Change.EXIT)
+        self._move(Change.EXIT)
         _log.warning(
             "agent exited agent=%s pid=%d code=%d stderr=%r", self.id, process.pid, status.code, stderr.tail[-1:]
         )
-        sessions = [route.session for route in self.relay.routes.values() if route.is_live]
+        sessions = [session.id for session in self._relay.sessions.values() if session.is_live]
         self._answer_all(error)
         self._on_exit(self, error, sessions)
 
@@ -305,7 +422,7 @@ class Agent:
         for waiter in self._own_calls.values():
             if not waiter.done():
                 waiter.set_exception(error)
-        self.apply(self.relay.exited(error))
+        self._apply(self._relay.exited(error))
 
     def _write(self, line: bytes) -> None:
         if self.process is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, StreamKey
+from sandbox_agent.core.notices import line_of
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.store.base import Store
 
@@ -22,6 +24,8 @@ class Watcher(Protocol):
 
     def observed(self, key: SessionKey, kind: str, line: bytes) -> None: ...
     def prompt_answered(self, agent: AgentId, effect: fx.Reply) -> None: ...
+    def noticed(self, agent: AgentId, effect: fx.Notice) -> None: ...
+    def replayed(self, key: SessionKey) -> None: ...
     def wake(self, key: SessionKey) -> None: ...
     def serve(self, agent: AgentId, effect: fx.Serve) -> None: ...
     def unattended(self, agent: AgentId, ask: int) -> None: ...
@@ -51,12 +55,15 @@ class Delivery:
         self._send_line = send
         self._busy_sessions = busy_sessions
         self._streams: dict[SessionId, StreamKey] = {}
+        self._turn_waiters: dict[SessionId, list[asyncio.Future[None]]] = {}
         self._actions: dict[type, Callable[[Any], None]] = {
             fx.Deliver: self._deliver,
             fx.Broadcast: self._broadcast,
             fx.Reply: self._reply,
             fx.Resolve: self._resolve,
             fx.Observed: self._observed,
+            fx.Notice: self._notice,
+            fx.Replayed: self._replayed,
             fx.Wake: self._wake,
             fx.Serve: self._serve,
             fx.Unattended: self._unattended,
@@ -88,6 +95,12 @@ class Delivery:
             else:
                 self._actions[effect.__class__](effect)
 
+    async def turn_ended(self, session: SessionId) -> None:
+        """Return when the next turn of the session ends."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turn_waiters.setdefault(session, []).append(waiter)
+        await waiter
+
     def _publish(self, effect: fx.Publish, sequence: int) -> None:
         stream = self._stream(effect.session)
         for connection_id in effect.connections:
@@ -101,6 +114,21 @@ class Delivery:
         connection = self._connections.get(effect.connection)
         if connection is not None:
             connection.deliver_own(effect.session, effect.line)
+
+    def _notice(self, effect: fx.Notice) -> None:
+        line = line_of(effect) if effect.connections else b""
+        for connection_id in effect.connections:
+            connection = self._connections.get(connection_id)
+            if connection is not None:
+                connection.deliver_own(effect.session, line)
+        if effect.name == "turn_ended":
+            for waiter in self._turn_waiters.pop(effect.session, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+        self._watcher.noticed(self._agent, effect)
+
+    def _replayed(self, effect: fx.Replayed) -> None:
+        self._watcher.replayed(SessionKey(self._agent, effect.session))
 
     def _broadcast(self, effect: fx.Broadcast) -> None:
         for connection in self._connections.values():

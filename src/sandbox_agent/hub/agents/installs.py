@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-import msgspec
-
-from sandbox_agent.agents import AgentListing, InstallResult, Progress, ProgressCallback
+from sandbox_agent.agents import AgentListing, InstallResult, InstallWish, Progress, ProgressCallback
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.errors import ShuttingDown
@@ -23,20 +21,8 @@ class AgentCatalog(Protocol):
     def describe(self, agent: AgentId) -> AgentListing: ...
     async def ensure(self, agent: AgentId, *, progress: ProgressCallback | None = None) -> LaunchSpec: ...
     async def install(
-        self,
-        agent: AgentId,
-        *,
-        reinstall: bool = False,
-        agent_version: str | None = None,
-        agent_process_version: str | None = None,
-        progress: ProgressCallback | None = None,
+        self, agent: AgentId, wish: InstallWish, *, progress: ProgressCallback | None = None
     ) -> InstallResult: ...
-
-
-class InstallWish(msgspec.Struct, frozen=True, rename="camel"):
-    reinstall: bool = False
-    agent_version: str | None = None
-    agent_process_version: str | None = None
 
 
 class Installs:
@@ -47,6 +33,11 @@ class Installs:
         self._tasks: dict[tuple[AgentId, InstallWish | None], asyncio.Task[Any]] = {}
         self._listeners: dict[AgentId, list[ProgressCallback]] = {}
         self._latest: dict[AgentId, Progress] = {}
+        self._watcher: Callable[[AgentId, Progress], None] | None = None
+
+    def watch(self, watcher: Callable[[AgentId, Progress], None]) -> None:
+        """`watcher` hears of every step of every install."""
+        self._watcher = watcher
 
     async def ensure(self, agent: AgentId) -> LaunchSpec:
         """How to launch `agent`, installed if need be. Raises as the catalog does, and ShuttingDown."""
@@ -56,9 +47,8 @@ class Installs:
         self, agent: AgentId, wish: InstallWish, progress: ProgressCallback | None = None
     ) -> InstallResult:
         """Raises as the catalog does, and ShuttingDown."""
-        options = msgspec.structs.asdict(wish)
         with self._listening(agent, progress):
-            return await self._share(agent, wish, lambda tell: self._catalog.install(agent, **options, progress=tell))
+            return await self._share(agent, wish, lambda tell: self._catalog.install(agent, wish, progress=tell))
 
     def latest(self, agent: AgentId) -> Progress | None:
         """How far an install under way has come."""
@@ -91,6 +81,8 @@ class Installs:
     async def _run(self, agent: AgentId, work: Callable[[ProgressCallback], Awaitable[T]]) -> T:
         def tell(progress: Progress) -> None:
             self._latest[agent] = progress
+            if self._watcher is not None:
+                self._watcher(agent, progress)
             for listener in self._listeners.get(agent, ()):
                 listener(progress)
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from sandbox_agent.core import config_options as setup
+from sandbox_agent.core import config_options
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.errors import AgentError, SandboxAgentError
 from sandbox_agent.hub.agents.agent import Agent
-from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.agents.agents import Agents
+from sandbox_agent.store.base import Store
 
 _PATIENCE = 30.0
 
@@ -27,16 +28,16 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Probe:
     """Asks each agent process once and remembers; a restarted process is asked again."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, agents: Agents, store: Store) -> None:
+        self._agents = agents
+        self._store = store
         self._known: dict[AgentId, tuple[int, Offer]] = {}
         self._asking: dict[AgentId, asyncio.Lock] = {}
 
     async def offer(self, agent_id: AgentId) -> Offer:
         """Starts the agent if need be. Raises AgentError, also when it does not answer in time."""
         async with self._asking.setdefault(agent_id, asyncio.Lock()):
-            agent = self._hub.agent(agent_id)
-            await agent.ready()
+            agent = await self._agents.started(agent_id)
             known = self._known.get(agent_id)
             if known is None or known[0] != agent.lifecycle.starts:
                 known = self._known[agent_id] = (agent.lifecycle.starts, await self._ask(agent))
@@ -52,23 +53,23 @@ class Probe:
             except SandboxAgentError as error:
                 raise AgentError(f"agent {agent.id!r} opened no session to ask: {error}") from None
             try:
-                offered = setup.from_answer(result)
+                offered = config_options.from_answer(result)
             finally:
                 await self._forget(agent, SessionId(result["sessionId"]))
         options = offered.get("configOptions")
         return Offer(
-            models=setup.choices(offered, "model"),
-            modes=setup.choices(offered, "mode"),
+            models=config_options.choices(offered, "model"),
+            modes=config_options.choices(offered, "mode"),
             config_options=options if isinstance(options, list) else [],
         )
 
     async def _forget(self, agent: Agent, session: SessionId) -> None:
-        agent.relay.routes.pop(session, None)
+        agent.forget(session, AgentError("asked for what there is to choose, and gone"))
         for verb in ("delete", "close"):
-            if agent.initialized is not None and agent.initialized.can(verb):
+            if agent.can(verb):
                 try:
                     await agent.request(f"session/{verb}", {"sessionId": session}, timeout=_PATIENCE)
                 except SandboxAgentError:
                     continue  # it is forgotten here either way
                 break
-        await self._hub.store.drop(SessionKey(agent.id, session).stream)
+        await self._store.drop(SessionKey(agent.id, session).stream)

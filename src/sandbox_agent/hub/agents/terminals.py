@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import msgspec
 
 from sandbox_agent.errors import InvalidParams, NotFound, TooMany
-from sandbox_agent.process import agent_environment
+from sandbox_agent.process import Child, child_environment
 
 Tell = Callable[[dict[str, Any]], None]
 """Gets `terminalId` with `output`, what is new of it, or `exitStatus`; `truncated` when no more will be told."""
 
-TERMINAL_OUTPUT = "_sandboxagent/terminal/output"
 _OUTPUT_LIMIT = 1 << 20
 _TERMINALS = 256
 _KILL_GRACE = 1.0
+_LAST_OUTPUT = 0.2
+"""Seconds after the exit: what a background child writes later is not the command's output."""
 _TOLD_EVERY = 0.05
 _TOLD_LIMIT = 1 << 20
 """Characters of a terminal that are told to those who watch: they go into the history."""
@@ -77,26 +76,46 @@ class _Account:
             self._tell({"terminalId": self._id, "output": output, **cut})
 
 
-@dataclass(slots=True)
 class _Terminal:
-    process: asyncio.subprocess.Process
-    limit: int
-    account: _Account | None
-    output: bytearray = field(default_factory=bytearray)
-    is_truncated: bool = False
-    exited: asyncio.Event = field(default_factory=asyncio.Event)
-    pump: asyncio.Task[None] | None = None
+    """One command: keeps the newest output up to its limit, cut at a character boundary."""
+
+    def __init__(self, child: Child, limit: int, account: _Account | None) -> None:
+        self.child = child
+        self.output = bytearray()
+        self.is_truncated = False
+        self.exited = asyncio.Event()
+        """Set when the command has ended and what it printed is known."""
+        self.watch: asyncio.Task[None] | None = None
+        self._limit = limit
+        self._account = account
 
     @property
     def exit_status(self) -> dict[str, Any] | None:
-        code = self.process.returncode
-        if code is None:
+        status = self.child.status
+        if status is None:
             return None
-        if code >= 0:
-            return {"exitCode": code, "signal": None}
-        with contextlib.suppress(ValueError):
-            return {"exitCode": None, "signal": signal.Signals(-code).name}
-        return {"exitCode": None, "signal": str(-code)}
+        return {"exitCode": None if status.signal else status.code, "signal": status.signal}
+
+    async def collect(self) -> None:
+        await self.child.pump(self.child.stdout, self._printed)
+        await self.child.exited()
+        await self.child.last_output(_LAST_OUTPUT)
+        if self._account is not None:
+            self._account.exited(self.exit_status)
+        self.exited.set()
+
+    def _printed(self, chunk: bytes) -> None:
+        if self.exited.is_set():
+            return
+        if self._account is not None:
+            self._account.printed(chunk)
+        self.output += chunk
+        extra = len(self.output) - self._limit
+        if extra > 0:
+            self.is_truncated = True
+            while extra < len(self.output) and self.output[extra] & 0xC0 == 0x80:
+                extra += 1
+            del self.output[:extra]
 
 
 class Terminals:
@@ -114,22 +133,14 @@ class Terminals:
         # ACP agents send either a program with arguments or a whole shell line as the command.
         program = [wanted.command, *wanted.args] if wanted.args else ["/bin/sh", "-c", wanted.command]
         try:
-            process = await asyncio.create_subprocess_exec(
-                *program,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                cwd=wanted.cwd or cwd,
-                env=agent_environment(self._environ, extra=extra),
-                start_new_session=True,
-            )
+            child = Child.launch(program, cwd=wanted.cwd or cwd, env=child_environment(self._environ, extra=extra))
         except (OSError, ValueError) as error:
             raise InvalidParams(f"terminal command {wanted.command!r} cannot be started: {error}") from None
         limit = _OUTPUT_LIMIT if wanted.output_byte_limit is None else min(wanted.output_byte_limit, _OUTPUT_LIMIT)
         terminal_id = f"host-terminal-{next(self._numbers)}"
-        terminal = _Terminal(process, limit, _Account(terminal_id, tell) if tell is not None else None)
+        terminal = _Terminal(child, limit, _Account(terminal_id, tell) if tell is not None else None)
         self._terminals[terminal_id] = terminal
-        terminal.pump = asyncio.create_task(_collect(terminal), name=terminal_id)
+        terminal.watch = asyncio.create_task(terminal.collect(), name=terminal_id)
         return {"terminalId": terminal_id}
 
     async def call(self, method: str, terminal_id: str) -> dict[str, Any]:
@@ -144,7 +155,7 @@ class Terminals:
                 await terminal.exited.wait()  # as long as the command takes; the agent can kill it
                 return terminal.exit_status or {}
             case "terminal/kill":
-                _signal(terminal, signal.SIGKILL)
+                terminal.child.signal_group(signal.SIGKILL)
                 return {}
             case "terminal/release":
                 await self._release(terminal_id)
@@ -158,43 +169,10 @@ class Terminals:
         terminal = self._terminals.pop(terminal_id, None)
         if terminal is None:
             return
-        _signal(terminal, signal.SIGKILL)
+        terminal.child.signal_group(signal.SIGKILL)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_KILL_GRACE):
                 await terminal.exited.wait()
-        if terminal.pump is not None:
-            terminal.pump.cancel()
-
-
-async def _collect(terminal: _Terminal) -> None:
-    """Keep the newest output up to the limit, cut at a character boundary, until the command ends."""
-    reading = asyncio.create_task(_read_output(terminal))
-    try:
-        await terminal.process.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.2):  # what a background child writes later is not the command's output
-                await asyncio.shield(reading)
-    finally:
-        reading.cancel()
-        if terminal.account is not None:
-            terminal.account.exited(terminal.exit_status)
-        terminal.exited.set()
-
-
-async def _read_output(terminal: _Terminal) -> None:
-    stdout = terminal.process.stdout
-    while stdout is not None and (chunk := await stdout.read(1 << 16)):
-        if terminal.account is not None:
-            terminal.account.printed(chunk)
-        terminal.output += chunk
-        extra = len(terminal.output) - terminal.limit
-        if extra > 0:
-            terminal.is_truncated = True
-            while extra < len(terminal.output) and terminal.output[extra] & 0xC0 == 0x80:
-                extra += 1
-            del terminal.output[:extra]
-
-
-def _signal(terminal: _Terminal, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(terminal.process.pid, number)
+        if terminal.watch is not None:
+            terminal.watch.cancel()
+        await terminal.child.end(within=_KILL_GRACE)

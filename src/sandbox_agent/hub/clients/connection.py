@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
-from sandbox_agent.core.route import Client
-from sandbox_agent.errors import AgentExited, AgentTimeout, SandboxAgentError
-from sandbox_agent.hub.clients.asked import Answer, Asked, Deadlines
+from sandbox_agent.core.session import Client
+from sandbox_agent.errors import AgentExited, AgentTimeout, SandboxAgentError, UnknownConnection
 from sandbox_agent.hub.clients.stream import Stream
+from sandbox_agent.hub.clients.waiters import Answered, Deadlines, Waiter
 
 Dispatch = Callable[["Connection", int, Frame, bytes], None]
 OpenStream = Callable[[StreamKey, int], Stream]
@@ -39,7 +39,7 @@ class Connection:
         self.id = connection_id
         self.agent = agent
         self.client_info = client_info
-        self.client = Client(connection_id, _claims(capabilities))
+        self.client = Client(connection_id, _claims(capabilities), client_info)
         self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
         self.last_used = time.monotonic()
@@ -47,19 +47,20 @@ class Connection:
         self._open_stream = open_stream
         self._dispatch = dispatch
         self._tickets = count(1)
-        self._waiters: dict[int, asyncio.Future[Answer] | Asked] = {}
+        self._waiters: dict[int, asyncio.Future[Answered] | Waiter] = {}
         self._deadlines = Deadlines(self._waiters)
 
     @property
     def streams(self) -> list[Stream]:
         return [self.stream]
 
-    async def request(self, frame: Frame, raw: bytes, *, timeout: float | None) -> Answer:
+    async def request(self, frame: Frame, raw: bytes, *, timeout: float | None) -> Answered:
         """Send a request and wait for its answer. Raises AgentTimeout.
 
         When the wait ends early, for whatever reason, the answer comes on the stream instead."""
+        self._require_open()
         ticket = next(self._tickets)
-        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._waiters[ticket] = waiter
         try:
             self._dispatch(self, ticket, frame, raw)
@@ -80,20 +81,22 @@ class Connection:
             del self._waiters[ticket]
 
     def ask(
-        self, frame: Frame, raw: bytes, give: Callable[[Answer | SandboxAgentError], None], *, timeout: float | None
+        self, frame: Frame, raw: bytes, give: Callable[[Answered | SandboxAgentError], None], *, timeout: float | None
     ) -> Callable[[], None]:
         """Send a request whose answer is given to `give`, perhaps before this returns.
 
         What it returns ends the wait: then the answer comes on the stream instead, as it does after a time-out."""
+        self._require_open()
         ticket = next(self._tickets)
-        asked = Asked(self._waiters, ticket, frame.method, give)
+        waiter = Waiter(self._waiters, ticket, frame.method, give)
         if timeout is not None:
-            self._deadlines.add(asked, timeout)
+            self._deadlines.add(waiter, timeout)
         self._dispatch(self, ticket, frame, raw)
-        return asked.abandon
+        return waiter.abandon
 
     def submit(self, frame: Frame, raw: bytes) -> None:
         """Send a request whose answer comes on the stream."""
+        self._require_open()
         self._dispatch(self, next(self._tickets), frame, raw)
 
     def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
@@ -123,17 +126,22 @@ class Connection:
         for stream in self.streams:
             stream.end(reason)
         for waiter in list(self._waiters.values()):
-            if isinstance(waiter, Asked):
+            if isinstance(waiter, Waiter):
                 waiter.give_up(error)
             elif not waiter.done():
                 waiter.set_exception(error)
+
+    def _require_open(self) -> None:
+        """Nobody would answer what comes after the close. Raises UnknownConnection."""
+        if self.is_closed:
+            raise UnknownConnection(self.id)
 
     def _hand_over(self, ticket: int, line: bytes) -> bool:
         """Whether somebody was waiting for this answer."""
         waiter = self._waiters.get(ticket)
         if waiter is None or waiter.done():
             return False
-        waiter.set_result(Answer(line, self.stream.last_id))
+        waiter.set_result(Answered(line, self.stream.last_id))
         return True
 
 

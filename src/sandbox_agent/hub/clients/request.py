@@ -8,27 +8,31 @@ import msgspec
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import SessionId
-from sandbox_agent.core.route import Client
-from sandbox_agent.errors import InvalidParams, SandboxAgentError
+from sandbox_agent.core.ids import AgentId, SessionId, SessionName
+from sandbox_agent.core.session import Client
+from sandbox_agent.errors import InvalidParams, RemoteError, SandboxAgentError
 from sandbox_agent.hub.clients.connection import Connection
 
 T = TypeVar("T")
 
 
-class RemoteError(SandboxAgentError):
-    """The agent answered with an error: `body` is its JSON-RPC error, passed on as it is."""
+class Ours(msgspec.Struct, rename="camel"):
+    """What any request that names a session may say under our key in `params._meta`."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
-        super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
-        self.body = body
+    agent: str | None = None
+    turn_id: str | None = None
 
-    @property
-    def words(self) -> str:
-        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
-        data = self.body.get("data")
-        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
-        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
+
+class _Meta(msgspec.Struct):
+    ours: Ours | None = msgspec.field(name=META, default=None)
+
+
+class _WithMeta(msgspec.Struct):
+    meta: _Meta | None = msgspec.field(name="_meta", default=None)
+
+
+_META_BYTES = META.encode()
+_NOTHING = Ours()
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -63,6 +67,16 @@ class Request(msgspec.Struct, frozen=True):
         ours = meta.get(META) if isinstance(meta, dict) else None
         return ours if isinstance(ours, dict) else {}
 
+    def ours(self) -> Ours:
+        """What our part of `params._meta` says that concerns every request. Raises InvalidParams."""
+        return read_ours(self.raw, self.method)
+
+    def target(self) -> SessionName:
+        """The session that the request names. Raises InvalidParams."""
+        if self.frame.session is None:
+            raise InvalidParams(f"params of {self.method}: sessionId is missing")
+        return named(self.frame.session, self.ours(), self.connection.agent)
+
     def answer(self, value: Any, session: SessionId | None = None) -> None:
         self.give(frames.result(self.frame.key, value), session)
 
@@ -75,3 +89,18 @@ class Request(msgspec.Struct, frozen=True):
 
     def give(self, line: bytes, session: SessionId | None = None) -> None:
         self.connection.reply(self.ticket, line, session or self.frame.session, self.method)
+
+
+def read_ours(raw: bytes, method: str) -> Ours:
+    """Our part of `params._meta` in a message of a client. Raises InvalidParams."""
+    if _META_BYTES not in raw and b"\\u" not in raw:  # without an escape our key stands there as it is
+        return _NOTHING
+    try:
+        meta = frames.decode(frames.params_of(raw), _WithMeta).meta
+    except msgspec.MsgspecError as error:
+        raise InvalidParams(f"params of {method}: {error}") from None
+    return meta.ours if meta is not None and meta.ours is not None else _NOTHING
+
+
+def named(session: str, ours: Ours, connected_to: AgentId) -> SessionName:
+    return SessionName(session, None if ours.agent is None else AgentId(ours.agent), connected_to)

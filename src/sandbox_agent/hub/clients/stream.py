@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import StreamKey
@@ -14,6 +15,8 @@ from sandbox_agent.store.base import Store
 
 GAP = "_sandboxagent/stream/gap"
 _FETCH = 4096
+_RUNS = 2_000_000
+"""Pointers to events that have left memory; each costs 24 bytes."""
 _FEW = 16
 """So many events are pushed; a burst of more is better gathered."""
 
@@ -32,7 +35,7 @@ class Stream:
     def __init__(self, store: Store, own: StreamKey, *, memory_limit: int) -> None:
         self._store = store
         self.own = own
-        self._window = Window(memory_limit=memory_limit)
+        self._window = Window(memory_limit=memory_limit, run_limit=_RUNS)
         self._reader: Reader | None = None
         self._readers: list[Reader] = []
         self._handed_on = asyncio.Event()
@@ -145,7 +148,9 @@ class Stream:
         missing = entries[0].sequence - wanted.sequence if entries else wanted.count
         if missing:
             return self._gap(wanted.first, wanted.first + min(missing, wanted.count) - 1)
-        return Batch(wanted.first, [entry.envelope for entry in entries])
+        # An event's id follows from its sequence: what stands behind a hole is for the next batch.
+        unbroken = takewhile(lambda pair: pair[0] == pair[1].sequence, enumerate(entries, wanted.sequence))
+        return Batch(wanted.first, [entry.envelope for _, entry in unbroken])
 
     def _gap(self, first: int, last: int) -> Batch:
         sessions = [key.split(":", 2)[2] for key in self._window.streams if key.startswith("session:")]

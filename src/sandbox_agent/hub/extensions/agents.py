@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.agents import Progress
+from sandbox_agent.agents import InstallWish, Progress
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.hub.agents.agent import Agent
-from sandbox_agent.hub.agents.installs import AgentCatalog, Installs, InstallWish
+from sandbox_agent.hub.agents.agents import Agents
+from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
 from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.hub.extensions.extensions import Method
 
 PROGRESS = "_sandboxagent/agent/install_progress"
 
@@ -23,11 +23,11 @@ class _Install(InstallWish, frozen=True, kw_only=True, rename="camel"):
 
 
 class AgentExtensions:
-    def __init__(self, catalog: AgentCatalog, installs: Installs, agents: Mapping[AgentId, Agent]) -> None:
+    def __init__(self, catalog: AgentCatalog, installs: Installs, agents: Agents) -> None:
         self._catalog = catalog
         self._installs = installs
         self._agents = agents
-        self.methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
+        self.methods: dict[str, Method] = {
             "_sandboxagent/agent/list": self._list,
             "_sandboxagent/agent/install": self._install,
         }
@@ -36,7 +36,7 @@ class AgentExtensions:
         listings = await asyncio.to_thread(lambda: [self._catalog.describe(agent) for agent in self._catalog.ids()])
         agents = []
         for listing in listings:
-            running = self._agents.get(AgentId(listing.id))
+            running = self._agents.find(AgentId(listing.id))
             more = {
                 "running": running is not None and running.is_ready,
                 "installing": self._installs.latest(AgentId(listing.id)),

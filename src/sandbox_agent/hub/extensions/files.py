@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.files import FileService
 from sandbox_agent.hub.clients.request import Request
-from sandbox_agent.hub.sessions.inventory import Sessions
-
-Method = Callable[[Request], Awaitable[Any]]
+from sandbox_agent.hub.extensions.extensions import Method
+from sandbox_agent.hub.sessions.sessions import Sessions
 
 
 class _OnPath(msgspec.Struct, rename="camel"):
@@ -88,11 +86,9 @@ class FileExtensions:
 
     async def _base(self, request: Request) -> Path | None:
         """Where relative paths start: the cwd of the session that the params name. Raises UnknownSession."""
-        name = request.frame.session
-        if name is None:
+        if request.frame.session is None:
             return None
-        agent = AgentId(request.meta().get("agent") or request.connection.agent)
-        record = self._sessions.held_by_name(name, agent) or await self._sessions.find(name, agent)
+        record = await self._sessions.look_up(request.target())
         return Path(record.cwd) if record.cwd else None
 
 

@@ -1,27 +1,34 @@
-"""Our extension methods, `_sandboxagent/*`, answered by the server."""
+"""`_sandboxagent/session/*`: what ACP has no words for."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from sandbox_agent.core import config_options as setup
+import msgspec
+
+from sandbox_agent.core import config_options
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.errors import AgentUnsupported, InvalidParams
+from sandbox_agent.errors import InvalidParams
 from sandbox_agent.hub.clients.request import Request
-from sandbox_agent.hub.sessions import endings
-from sandbox_agent.hub.sessions.history import EventsWanted, legacy_events, raw_events
-from sandbox_agent.hub.sessions.listing import listed, session_info
-from sandbox_agent.store.base import SessionRecord
-
-if TYPE_CHECKING:
-    from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.extensions.extensions import Method
+from sandbox_agent.hub.sessions.history import EventsWanted
+from sandbox_agent.hub.sessions.sessions import Sessions
+from sandbox_agent.hub.sessions.views import session_info
+from sandbox_agent.store.base import SessionFilter
 
 
-class Extensions:
-    def __init__(self, hub: Hub, others: Mapping[str, Callable[[Request], Awaitable[Any]]]) -> None:
-        self._hub = hub
-        self._methods: dict[str, Callable[[Request], Awaitable[Any]]] = {
+class _Listing(msgspec.Struct):
+    cwd: str | None = None
+    cursor: str | None = None
+    agent: str | None = None
+    ended: bool | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+
+
+class SessionExtensions:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self.methods: dict[str, Method] = {
             "_sandboxagent/session/detach": self._detach,
             "_sandboxagent/session/list_models": self._list_models,
             "_sandboxagent/session/set_metadata": self._set_metadata,
@@ -29,69 +36,46 @@ class Extensions:
             "_sandboxagent/session/events": self._events,
             "_sandboxagent/session/get": self._get,
             "_sandboxagent/session/list": self._list,
-            **others,
         }
 
-    @property
-    def names(self) -> list[str]:
-        return sorted(self._methods)
-
-    async def answer(self, request: Request) -> None:
-        method = self._methods.get(request.method)
-        if method is None:
-            known = ", ".join(self.names)
-            raise AgentUnsupported(f"no extension {request.method!r}; there are: {known}")
-        request.answer(await method(request))
-
-    async def _session(self, request: Request) -> SessionRecord:
-        name = request.frame.session
-        if name is None:
-            raise InvalidParams(f"params of {request.method}: sessionId is missing")
-        prefer = AgentId(request.meta().get("agent") or request.connection.agent)
-        return self._hub.sessions.held_by_name(name, prefer) or await self._hub.sessions.find(name, prefer)
-
     async def _detach(self, request: Request) -> dict[str, Any]:
-        record = await self._session(request)
-        agent = self._hub.agent(record.agent)
-        agent.apply(agent.relay.detach(request.connection.id, record.session_id))
+        record = await self._sessions.resolve(request.target())
+        self._sessions.detach(request.connection.id, record)
         return {}
 
     async def _list_models(self, request: Request) -> dict[str, Any]:
-        record = await self._session(request)
-        models = setup.choices(record.setup, "model")
-        return {"availableModels": models, "currentModelId": setup.current(record.setup, "model")}
+        record = await self._sessions.look_up(request.target())
+        models = config_options.choices(record.setup, "model")
+        return {"availableModels": models, "currentModelId": config_options.current(record.setup, "model")}
 
     async def _set_metadata(self, request: Request) -> dict[str, Any]:
-        record = await self._session(request)
-        params = request.params()
-        metadata = params.get("metadata")
+        record = await self._sessions.resolve(request.target())
+        metadata = request.params().get("metadata")
         if not isinstance(metadata, dict):
             raise InvalidParams(f"params of {request.method}: metadata must be an object")
         merged = {**record.metadata, **metadata}
         record.metadata = {name: value for name, value in merged.items() if value is not None}
         if isinstance(metadata.get("title"), str):
             record.title = metadata["title"]
-        self._hub.sessions.save(record)
+        self._sessions.save(record)
         return {"metadata": record.metadata}
 
     async def _terminate(self, request: Request) -> dict[str, Any]:
-        """Idempotent: a session that has ended stays ended."""
-        record = await self._session(request)
-        if record.ended is None:
-            agent = self._hub.agent(record.agent)
-            await endings.finish(agent, record, "close")
-            endings.end(agent, self._hub.sessions, record, endings.terminated("terminated by a client"))
+        await self._sessions.end.terminate(await self._sessions.resolve(request.target()))
         return {"terminated": True}
 
     async def _get(self, request: Request) -> dict[str, Any]:
-        return session_info(await self._session(request))
+        return session_info(await self._sessions.look_up(request.target()))
 
     async def _list(self, request: Request) -> dict[str, Any]:
-        return await listed(self._hub.sessions, request)
+        """One page. An agent may be named in our `_meta`, or beside `cwd` where the method is ours."""
+        wanted = request.read(_Listing)
+        agent = wanted.agent or request.ours().agent
+        matching = SessionFilter(cwd=wanted.cwd, agent=None if agent is None else AgentId(agent), is_ended=wanted.ended)
+        page = await self._sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
+        answer: dict[str, Any] = {"sessions": [session_info(record) for record in page.sessions]}
+        return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
 
     async def _events(self, request: Request) -> dict[str, Any]:
         wanted = request.read(EventsWanted)
-        record = await self._session(request)
-        if wanted.format == "legacy":
-            return await legacy_events(self._hub.store, record, wanted)
-        return await raw_events(self._hub.store, record, wanted)
+        return await self._sessions.history.page(await self._sessions.look_up(request.target()), wanted)

@@ -1,17 +1,20 @@
-"""The inventory: every session that this server knows, by agent and id or by alias."""
+"""The inventory: every session that this server knows. `resolve` is the only way to name one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.core import config_options as setup
-from sandbox_agent.core import frames
+from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
-from sandbox_agent.core.ids import AgentId, SessionKey
+from sandbox_agent.core.ids import SessionId, SessionKey, SessionName
 from sandbox_agent.errors import Conflict, InvalidParams, UnknownSession
+from sandbox_agent.hub.feed import Feed
+from sandbox_agent.hub.sessions.views import summarize
 from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store
 
 
@@ -19,70 +22,101 @@ class _Update(msgspec.Struct):
     update: dict[str, Any] = {}
 
 
-class Sessions:
+class Inventory:
     """Records of sessions in use are held here; all others are read from the store when somebody asks."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, feed: Feed) -> None:
         self._store = store
+        self._feed = feed
         self._held: dict[SessionKey, SessionRecord] = {}
+        self._by_id: dict[SessionId, set[SessionKey]] = {}
         self._aliases: dict[str, SessionKey] = {}
+        self._reserved: set[str] = set()
 
     def held(self, key: SessionKey) -> SessionRecord | None:
         return self._held.get(key)
 
-    def held_by_name(self, name: str, prefer: AgentId) -> SessionRecord | None:
-        """A session in use with this id or alias, of the preferred agent if there are several."""
-        key = self._aliases.get(name)
-        if key is not None:
-            return self._held[key]
-        preferred = self._held.get(SessionKey(prefer, name))  # type: ignore[arg-type]  # a name may be an id
-        if preferred is not None:
-            return preferred
-        found = [record for record in self._held.values() if record.session_id == name]
-        return found[0] if len(found) == 1 else None
+    def resolve_held(self, wanted: SessionName) -> SessionRecord | None:
+        """The session in use that this name means, as far as can be said without the store."""
+        key = self._aliases.get(wanted.name)
+        if key is not None and wanted.agent in (None, key.agent):
+            return self._held.get(key)
+        session = SessionId(wanted.name)
+        agent = wanted.agent or wanted.prefer
+        found = self._held.get(SessionKey(agent, session)) if agent is not None else None
+        if found is None and wanted.agent is None and len(keys := self._by_id.get(session, ())) == 1:
+            return self._held.get(next(iter(keys)))
+        return found
 
-    async def find(self, name: str, prefer: AgentId | None = None) -> SessionRecord:
-        """The session with this id or alias. Raises UnknownSession, and InvalidParams when several agents have it."""
-        found = [self._held.get(record.key, record) for record in await self._store.find_sessions(name)]
-        chosen = [record for record in found if record.agent == prefer] or found
+    async def resolve(self, wanted: SessionName) -> SessionRecord:
+        """The session with this id or alias, for one who will use it: there is one record of it from now on.
+
+        Raises UnknownSession, and InvalidParams when several agents have it."""
+        return self._hold(await self.look_up(wanted))
+
+    async def look_up(self, wanted: SessionName) -> SessionRecord:
+        """As `resolve`, for one who only reads."""
+        held = self.resolve_held(wanted)
+        if held is not None:
+            return held
+        found = [self._held.get(record.key, record) for record in await self._store.find_sessions(wanted.name)]
+        if wanted.agent is not None:
+            chosen = [record for record in found if record.agent == wanted.agent]
+        else:
+            chosen = [record for record in found if record.agent == wanted.prefer] or found
         if not chosen:
-            raise UnknownSession(name)
+            raise UnknownSession(wanted.name)
         if len(chosen) > 1:
             agents = ", ".join(sorted(record.agent for record in chosen))
             raise InvalidParams(
-                f"session {name!r} exists at several agents ({agents}): name one in _meta[{META!r}].agent"
+                f"session {wanted.name!r} exists at several agents ({agents}): "
+                f"name one in _meta[{META!r}].agent, over HTTP with ?agent="
             )
-        return self.hold(chosen[0])
+        return chosen[0]
 
-    def hold(self, record: SessionRecord) -> SessionRecord:
-        """Keep a record at hand while its session is in use."""
-        self._held[record.key] = record
-        if record.alias:
-            self._aliases[record.alias] = record.key
-        return record
-
-    async def claim_alias(self, alias: str) -> None:
-        """Raise Conflict if a session has this name already."""
-        if alias in self._aliases or await self._store.find_sessions(alias):
-            raise Conflict(f"a session with id or alias {alias!r} exists already")
+    @asynccontextmanager
+    async def reserved(self, alias: str | None) -> AsyncIterator[None]:
+        """Keep a name for a session that is being made. Raises Conflict if a session has it or is about to."""
+        if alias is None:
+            yield
+            return
+        taken = Conflict(f"a session with id or alias {alias!r} exists already")
+        if alias in self._reserved or alias in self._aliases:
+            raise taken
+        self._reserved.add(alias)  # before anything is waited for, so that of two who ask at once one gets it
+        try:
+            if await self._store.find_sessions(alias):
+                raise taken
+            yield
+        finally:
+            self._reserved.discard(alias)
 
     def add(self, record: SessionRecord) -> SessionRecord:
         record.created = record.created or time.time()
-        self.hold(record)
-        self.save(record)
+        self._hold(record)
+        self._put(record)
+        self._tell("session.created", record)
         return record
 
     def save(self, record: SessionRecord) -> None:
-        record.updated = time.time()
-        record.mode = setup.current(record.setup, "mode") or record.mode
-        record.model = setup.current(record.setup, "model") or record.model
-        self._store.put_session(record)
+        self._put(record)
+        self._tell("session.updated", record)
+
+    def end(self, record: SessionRecord, reason: str) -> None:
+        record.ended = time.time()
+        record.ended_reason = reason
+        self._put(record)
+        self._tell("session.ended", record)
 
     async def delete(self, record: SessionRecord) -> None:
         self._held.pop(record.key, None)
+        self._by_id.get(record.session_id, set()).discard(record.key)
+        if not self._by_id.get(record.session_id):
+            self._by_id.pop(record.session_id, None)
         if record.alias:
             self._aliases.pop(record.alias, None)
         await self._store.delete_session(record.key)
+        self._feed.tell("session.deleted", lambda: {"agent": record.agent, "sessionId": record.session_id})
 
     def observe(self, key: SessionKey, kind: str, line: bytes) -> None:
         """Learn from an update: title, mode, config options."""
@@ -94,8 +128,31 @@ class Sessions:
             if isinstance(update.get("title"), str) and "title" not in record.metadata:  # a person's title stays
                 record.title = update["title"]
         else:
-            record.setup = setup.after_update(record.setup, kind, update)
+            record.setup = config_options.after_update(record.setup, kind, update)
         self.save(record)
+
+    def last_sequence(self, record: SessionRecord) -> int:
+        """How far the session's history has come."""
+        return self._store.last_sequence(record.key.stream)
 
     async def page(self, matching: SessionFilter, *, cursor: str | None, limit: int) -> SessionPage:
         return await self._store.list_sessions(matching, cursor=cursor, limit=limit)
+
+    def _hold(self, record: SessionRecord) -> SessionRecord:
+        """Keep a record at hand while its session is in use."""
+        self._held[record.key] = record
+        self._by_id.setdefault(record.session_id, set()).add(record.key)
+        if record.alias:
+            self._aliases[record.alias] = record.key
+        return record
+
+    def _put(self, record: SessionRecord) -> None:
+        record.updated = time.time()
+        record.mode = config_options.current(record.setup, "mode") or record.mode
+        record.model = config_options.current(record.setup, "model") or record.model
+        self._store.put_session(record)
+
+    def _tell(self, kind: str, record: SessionRecord) -> None:
+        self._feed.tell(
+            kind, lambda: {"agent": record.agent, "sessionId": record.session_id, "session": summarize(record)}
+        )

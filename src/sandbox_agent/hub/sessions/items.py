@@ -12,9 +12,9 @@ from collections.abc import Callable
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionKey
-from sandbox_agent.history.universal import LegacyEvents, UniversalEvent
+from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.sessions.history import read_all
+from sandbox_agent.hub.sessions.history import History
 from sandbox_agent.store.base import Store
 
 COMPLETED = "_sandboxagent/item/completed"
@@ -23,6 +23,7 @@ COMPLETED = "_sandboxagent/item/completed"
 class Items:
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._history = History(store)
         self._told: dict[SessionKey, int] = {}
         """How far each session's history has been gone through."""
         self._telling = asyncio.Lock()
@@ -38,9 +39,9 @@ class Items:
     async def tell(self, key: SessionKey, listeners: Callable[[], list[Connection]]) -> None:
         """Deliver the finished items of the oldest turn that was not told of."""
         async with self._telling:
-            converter = LegacyEvents(key.session)
+            converter = UniversalEvents(key.session)
             prompt: bytes | None = None
-            async for entry in read_all(self._store, key.stream, after=self._told.get(key, 0)):
+            async for entry in self._history.read_all(key.stream, after=self._told.get(key, 0)):
                 self._told[key] = entry.sequence
                 for event in converter.feed(entry):
                     if event.type == "item.completed":

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 import msgspec
 
-from sandbox_agent.store.base import Entry, Source
+from sandbox_agent.store.base import Source
+from sandbox_agent.store.entries import lost_notice
 from sandbox_agent.store.sqlite.operations import Append
 
 ROW_BYTES = 256 * 1024
@@ -40,10 +41,7 @@ def encode_lines(time: float, source: Source, lines: Sequence[bytes]) -> bytes:
 
 
 def encode_loss(time: float, first: int, last: int, reason: str) -> bytes:
-    """The notice that takes the place of lines that could not be kept."""
-    params = {"fromSequence": first, "toSequence": last, "reason": reason}
-    notice = {"jsonrpc": "2.0", "method": "_sandboxagent/history/lost", "params": params}
-    return encode_lines(time, "server", [msgspec.json.encode(notice)])
+    return encode_lines(time, "server", [lost_notice(first, last, reason)])
 
 
 def pack_rows(appends: Iterable[Append]) -> Iterator[Row]:
@@ -72,31 +70,6 @@ def unpack_row(last: int, body: bytes) -> Iterator[tuple[int, _Body]]:
 def unpack_append(append: Append) -> tuple[int, _Body]:
     body = _decode_body(append.body)
     return append.last + 1 - len(body[2]), body
-
-
-class Page:
-    """Gathers the entries of one read and knows when it is full."""
-
-    def __init__(self, *, after: int, limit: int, max_bytes: int) -> None:
-        self.entries: list[Entry] = []
-        self.after = after
-        self.is_full = limit <= 0
-        self._room = limit
-        self._bytes_left = max_bytes
-
-    def add(self, first: int, time: float, source: Source, lines: Sequence[bytes]) -> None:
-        """Take those of the lines that are later than all before, until the page is full."""
-        start = max(0, self.after + 1 - first)
-        for offset in range(start, len(lines)):
-            envelope = lines[offset]
-            self._bytes_left -= len(envelope)
-            if self._room <= 0 or (self._bytes_left < 0 and self.entries):
-                self.is_full = True
-                return
-            self.after = first + offset
-            self.entries.append(Entry(self.after, time, source, envelope))
-            self._room -= 1
-        self.is_full = self._room <= 0 or self._bytes_left <= 0
 
 
 def _pack(appends: list[Append]) -> Row:

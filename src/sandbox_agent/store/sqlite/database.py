@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +13,15 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sandbox_agent.errors import StoreError
-from sandbox_agent.store.sqlite.applying import apply_operations, drop_connections
+from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import encode_loss
-from sandbox_agent.store.sqlite.condition import Condition
 from sandbox_agent.store.sqlite.journal import Journal, replay
-from sandbox_agent.store.sqlite.lock import DatabaseLock
 from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
 from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, unusable
-from sandbox_agent.store.sqlite.writer import Pace, Retention, Writer
+from sandbox_agent.store.sqlite.tables import apply_operations, drop_connections
+from sandbox_agent.store.sqlite.troubles import Troubles
+from sandbox_agent.store.sqlite.writer import Pace, Writer
 
 CLOSE_SECONDS = 3.0
 _ROOM_SECONDS = 1.0
@@ -33,17 +35,17 @@ class Database:
     """Takes operations in order from one thread; answers queries off that thread."""
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float], pace: Pace, retention: Retention, tail_bytes: int
+        self, path: Path, *, clock: Callable[[], float], pace: Pace, retention: Retention, memory_bytes: int
     ) -> None:
         self.path = path
         self.pending = Pending()
-        self.condition = Condition(str(path))
+        self.troubles = Troubles(str(path))
         self.epoch = 0
         self._clock = clock
         self._pace = pace
         self._retention = retention
-        self._tail_bytes = tail_bytes
-        self._lock = DatabaseLock(path)
+        self._memory_bytes = memory_bytes
+        self._lock = _Lock(path)
         self._journal = Journal(path)
         self._number = 0
         self._is_open = False
@@ -86,14 +88,14 @@ class Database:
         """Write to the journal in one go, and queue for the database. Never raises for want of disk."""
         if not self._is_open:
             raise StoreError(f"the history database {self.path} is not open")
-        if not self.condition.has_problem("journal"):
+        if not self.troubles.has_problem("journal"):
             try:
                 self._journal.write(operations[-1].number, map(encode_operation, operations))
             except OSError as error:
-                self.condition.report("journal", str(error))
+                self.troubles.report("journal", str(error))
         self.pending.add(operations)
         self._writer.notify()
-        if self.pending.bytes > self._tail_bytes:
+        if self.pending.bytes > self._memory_bytes:
             self._relieve()
 
     async def query(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -129,7 +131,7 @@ class Database:
             epoch=self.epoch,
             pending=self.pending,
             journal=self._journal,
-            condition=self.condition,
+            troubles=self.troubles,
             clock=self._clock,
             pace=self._pace,
             retention=self._retention,
@@ -150,17 +152,17 @@ class Database:
 
     def _relieve(self) -> None:
         """Keep memory bounded: wait for a writer that works, else give up the oldest lines."""
-        if not self.condition.has_problem("database"):
-            if self.pending.bytes <= 4 * self._tail_bytes:
+        if not self.troubles.has_problem("database"):
+            if self.pending.bytes <= 4 * self._memory_bytes:
                 return
             self._writer.wait_for_room(_ROOM_SECONDS)
-            if self.pending.bytes <= 4 * self._tail_bytes:
+            if self.pending.bytes <= 4 * self._memory_bytes:
                 return
-            self.condition.report("database", "it does not keep up with what is appended")
-        self.condition.lost += self.pending.shrink(self._tail_bytes * 3 // 4, self._describe_loss)
+            self.troubles.report("database", "it does not keep up with what is appended")
+        self.troubles.lost += self.pending.shrink(self._memory_bytes * 3 // 4, self._describe_loss)
 
     def _describe_loss(self, newest: Append, first: int) -> bytes:
-        return encode_loss(newest.time, first, newest.last, self.condition.problem or "unknown")
+        return encode_loss(newest.time, first, newest.last, self.troubles.problem or "unknown")
 
     def _close_files(self) -> None:
         self._journal.close()
@@ -171,3 +173,43 @@ class Database:
 
 def _is_of_connection(operation: Operation) -> bool:
     return isinstance(operation, Append | Drop) and operation.stream.startswith("connection:")
+
+
+class _Lock:
+    """One server per database: a file beside it that names its holder.
+
+    Held from `acquire` to `release`, and let go by the system when the process dies.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(f"{database.name}.lock")
+        self._database = database
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"cannot create the lock file {self.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise StoreError(
+                f"the history database {self._database} is in use by another server (pid {holder}); "
+                "stop it, or give this one another data directory",
+                pid=holder,
+            ) from error
+        self._fd = fd
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            pass  # a full disk: the lock holds all the same, only nameless
+
+    def release(self) -> None:
+        # The file stays: removing it would let two servers lock two files of one name.
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None

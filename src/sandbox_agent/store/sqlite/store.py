@@ -3,7 +3,7 @@
 `append` and `flush` write the journal (the page cache outlives us) and leave the rest to the writer's thread. Reads lay
 what is still pending over what the database has, so they see everything that was appended before them.
 
-When the disk is full the newest lines stay in memory, up to `tail_bytes`, and are tried again. Lines that
+When the disk is full the newest lines stay in memory, up to `memory_bytes`, and are tried again. Lines that
 have to be given up keep their sequences: one notice, `_sandboxagent/history/lost`, stands at the last of
 them.
 """
@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.store.base import Entry, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.entries import Page
 from sandbox_agent.store.paging import (
     Cursor,
     MoveLog,
@@ -27,13 +28,12 @@ from sandbox_agent.store.paging import (
     merge,
     position_of,
 )
-from sandbox_agent.store.sqlite import queries
-from sandbox_agent.store.sqlite.batches import ROW_BYTES, Page, encode_lines, unpack_append
+from sandbox_agent.store.sqlite import tables
+from sandbox_agent.store.sqlite.batches import ROW_BYTES, encode_lines, unpack_append
 from sandbox_agent.store.sqlite.database import Database
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
-from sandbox_agent.store.sqlite.writer import Pace, Retention
+from sandbox_agent.store.sqlite.writer import Pace
 
-TAIL_BYTES = 32 * 1024 * 1024
 _MANY = 1000
 """Lines of a stream that may wait for a flush."""
 
@@ -45,15 +45,15 @@ class SqliteStore:
         self,
         path: Path,
         *,
+        retention: Retention,
+        memory_bytes: int,
         clock: Callable[[], float] = time.time,
-        retention_age: float | None = None,
-        retention_bytes: int | None = None,
-        tail_bytes: int = TAIL_BYTES,
         pace: Pace | None = None,
     ) -> None:
         """`path` is the database file; journal and lock lie beside it."""
-        retention = Retention(age=retention_age, bytes=retention_bytes)
-        self._database = Database(path, clock=clock, pace=pace or Pace(), retention=retention, tail_bytes=tail_bytes)
+        self._database = Database(
+            path, clock=clock, pace=pace or Pace(), retention=retention, memory_bytes=memory_bytes
+        )
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
         self._waiting: list[tuple[StreamKey, _StreamState]] = []
@@ -109,7 +109,7 @@ class SqliteStore:
             # Taken before we ask the database: what has left the tail by then is in there.
             tail = self._database.pending.tail(stream, page.after)
             if not tail.is_whole:
-                await self._database.query(queries.fill_page, stream, page)
+                await self._database.query(tables.fill_page, stream, page)
                 if self._streams.get(stream) is not state:
                     continue  # dropped meanwhile: what we found may be of two streams of one name
             for append in tail.appends:
@@ -133,7 +133,7 @@ class SqliteStore:
         if before is not None and before != record.updated:
             self._moves.record(key, before)
         self._updated[key] = record.updated
-        encoded = queries.encode_record(record)
+        encoded = tables.encode_record(record)
         self.flush()
         self._database.submit([PutSession(self._database.next_number(), key, encoded)])
 
@@ -141,12 +141,12 @@ class SqliteStore:
         is_known, encoded = self._database.pending.session(key)
         if is_known:
             return None if encoded is None else self._decode(encoded)
-        record = await self._database.query(queries.select_session, key)
+        record = await self._database.query(tables.select_session, key)
         return None if record is None else self._count(record)
 
     async def find_sessions(self, name: str) -> list[SessionRecord]:
         newer = self._newer_sessions()
-        stored = await self._database.query(queries.select_named, name)
+        stored = await self._database.query(tables.select_named, name)
         merged = merge(stored, newer, SessionFilter(), None)
         return [self._count(record) for record in merged if name in (record.session_id, record.alias)]
 
@@ -158,7 +158,7 @@ class SqliteStore:
         since = start.moves if start and start.log == self._moves.name else self._moves.count
         limit = max(limit, 1)
         newer = self._newer_sessions()
-        stored = await self._database.query(queries.select_sessions, matching, after, limit + len(newer) + 1)
+        stored = await self._database.query(tables.select_sessions, matching, after, limit + len(newer) + 1)
         merged = merge(stored, newer, matching, after)
         page = merged[:limit]
         end = position_of(page[-1]) if len(merged) > limit else None
@@ -192,19 +192,23 @@ class SqliteStore:
         is_known, turn = self._database.pending.turn(key, turn_id)
         if is_known:
             return turn is not None, turn.answer if turn else None
-        return await self._database.query(queries.select_turn, key, turn_id)
+        return await self._database.query(tables.select_turn, key, turn_id)
+
+    @property
+    def is_degraded(self) -> bool:
+        return self._database.troubles.is_degraded
 
     def backlog(self) -> int:
         return self._database.pending.bytes
 
     def health(self) -> StoreHealth:
-        condition = self._database.condition
-        problem = condition.problem
+        troubles = self._database.troubles
+        problem = troubles.problem
         return StoreHealth(
             kind="sqlite",
             state="degraded" if problem else "ok",
             pending_bytes=self.backlog(),
-            lost_entries=condition.lost,
+            lost_entries=troubles.lost,
             problem=problem,
             path=str(self._database.path),
         )
@@ -232,16 +236,16 @@ class SqliteStore:
 
     def _look_up_last(self, stream: StreamKey) -> int:
         try:
-            return self._database.look_up(queries.select_last, stream)
+            return self._database.look_up(tables.select_last, stream)
         except sqlite3.Error as error:
-            self._database.condition.report("database", str(error))
+            self._database.troubles.report("database", str(error))
             return 0
 
     def _look_up_updated(self, key: SessionKey) -> float | None:
         try:
-            return self._database.look_up(queries.select_updated, key)
+            return self._database.look_up(tables.select_updated, key)
         except sqlite3.Error as error:
-            self._database.condition.report("database", str(error))
+            self._database.troubles.report("database", str(error))
             return None
 
     def _forget_stream(self, stream: StreamKey) -> None:
@@ -255,7 +259,7 @@ class SqliteStore:
         }
 
     def _decode(self, encoded: bytes) -> SessionRecord:
-        record = queries.decode_record(encoded)
+        record = tables.decode_record(encoded)
         record.event_count = self.last_sequence(record.key.stream)
         return record
 

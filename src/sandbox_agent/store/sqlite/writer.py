@@ -11,18 +11,19 @@ from pathlib import Path
 
 import msgspec
 
-from sandbox_agent.store.sqlite.applying import (
+from sandbox_agent.store.base import Retention
+from sandbox_agent.store.sqlite.batches import ROW_BYTES
+from sandbox_agent.store.sqlite.journal import Journal
+from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
+from sandbox_agent.store.sqlite.pending import Pending
+from sandbox_agent.store.sqlite.tables import (
     StaleEpochError,
     apply_operations,
     purge_dropped,
     remove_aged,
     remove_oldest,
 )
-from sandbox_agent.store.sqlite.batches import ROW_BYTES
-from sandbox_agent.store.sqlite.condition import Condition
-from sandbox_agent.store.sqlite.journal import Journal
-from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
-from sandbox_agent.store.sqlite.pending import Pending
+from sandbox_agent.store.sqlite.troubles import Troubles
 
 _FIRST_RETRY = 0.1
 _PURGE_ROWS = 64
@@ -41,11 +42,6 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     retention_interval: float = 60.0
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    age: float | None = None
-    bytes: int | None = None
-
-
 class Writer:
     def __init__(
         self,
@@ -55,7 +51,7 @@ class Writer:
         epoch: int,
         pending: Pending,
         journal: Journal,
-        condition: Condition,
+        troubles: Troubles,
         clock: Callable[[], float],
         pace: Pace,
         retention: Retention,
@@ -66,7 +62,7 @@ class Writer:
         self._epoch = epoch
         self._pending = pending
         self._journal = journal
-        self._condition = condition
+        self._troubles = troubles
         self._clock = clock
         self._pace = pace
         self._retention = retention
@@ -109,32 +105,32 @@ class Writer:
                 self._work()
             except Exception as error:  # noqa: BLE001 - the thread must outlive a fault of ours
                 _log.exception("the store's writer stumbled")
-                self._condition.report("database", f"internal error: {error}")
+                self._troubles.report("database", f"internal error: {error}")
                 self._fall_back()
-            if self._closing.is_set() and self._condition.has_problem("database"):
+            if self._closing.is_set() and self._troubles.has_problem("database"):
                 break
 
     def _work(self) -> None:
         if not self._pending:
             self._wake.wait(0.01 if self._has_dropped else 1.0)
         if self._pending:
-            if not self._condition.is_degraded:
+            if not self._troubles.is_degraded:
                 self._hurry.wait(self._pace.linger)
             if not self._closing.is_set():
                 self._hurry.clear()
         self._wake.clear()
-        if self._pending or self._condition.has_problem("database"):
+        if self._pending or self._troubles.has_problem("database"):
             self._guard(self._commit)
-        if self._condition.has_problem("journal"):
+        if self._troubles.has_problem("journal"):
             self._probe_journal()
-        if not self._closing.is_set() and not self._condition.has_problem("database"):
+        if not self._closing.is_set() and not self._troubles.has_problem("database"):
             self._guard(self._clear_out)
 
     def _guard(self, step: Callable[[], None]) -> None:
         try:
             step()
         except (sqlite3.Error, OSError, StaleEpochError) as error:
-            self._condition.report("database", str(error))
+            self._troubles.report("database", str(error))
             self._fall_back()
 
     def _fall_back(self) -> None:
@@ -154,7 +150,7 @@ class Writer:
         self._has_dropped |= any(isinstance(operation, Drop | DeleteSession) for operation in operations)
         self._retry = _FIRST_RETRY
         self._made_room.set()
-        self._condition.clear("database")
+        self._troubles.clear("database")
 
     def _check_file(self) -> None:
         """A database that was deleted under us takes everything in, and keeps none of it."""
@@ -166,10 +162,10 @@ class Writer:
         try:
             self._journal.probe()
         except OSError as error:
-            self._condition.report("journal", str(error))
+            self._troubles.report("journal", str(error))
             self._closing.wait(min(self._retry, 1.0))
         else:
-            self._condition.clear("journal")
+            self._troubles.clear("journal")
 
     def _clear_out(self) -> None:
         if self._has_dropped:

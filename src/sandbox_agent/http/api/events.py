@@ -1,0 +1,70 @@
+"""`GET /v1/events`: every change of sessions, turns, questions, agents and installs, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from sandbox_agent.errors import InvalidParams
+from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.routes import Content, Operation
+from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, finish, peer_left
+from sandbox_agent.hub.feed import Change, Feed, FeedReader
+
+_WAITING = 10_000
+"""Changes that may wait for a reader that does not keep up; beyond, it is told to list anew."""
+
+
+class EventsQuery(msgspec.Struct):
+    after: str | None = None
+
+
+FOLLOW_EVENTS = Operation(
+    name="followEvents",
+    summary="Every change on this server, as it happens",
+    tag="sessions",
+    description="Server-sent events with a JSON object each: `type` is `session.created`, `session.updated`, "
+    "`session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, "
+    "`question.settled`, `agent.changed` or `install.progress`. Begins now; with `Last-Event-ID`, or `after`, it "
+    "resumes after that event without a gap. When that is not possible the first event is `reset`: list again.",
+    query=EventsQuery,
+    returns=Content(("text/event-stream",), {"type": "string"}),
+    errors=(InvalidParams,),
+)
+
+
+class EventsApi:
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def follow(self, exchange: Exchange) -> None:
+        after = exchange.header(b"last-event-id") or exchange.query(EventsQuery).after
+        reader = self._feed.read(after, limit=_WAITING)
+        writing = asyncio.create_task(_write(reader, exchange, has_body=not exchange.is_head))
+        leaving = asyncio.create_task(peer_left(exchange.receive))
+        try:
+            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if writing.done():
+                writing.result()
+        finally:
+            reader.close()
+            writing.cancel()
+            leaving.cancel()
+            await asyncio.gather(writing, leaving, return_exceptions=True)
+
+
+async def _write(reader: FeedReader, exchange: Exchange, *, has_body: bool) -> None:
+    await begin(exchange.send)
+    while has_body and not reader.is_over:
+        changes = await reader.take(wait=HEARTBEAT)
+        if changes:
+            body = b"".join([_event(change) for change in changes])
+            await exchange.send({"type": "http.response.body", "body": body, "more_body": True})
+        else:
+            await beat(exchange.send)
+    await finish(exchange.send, "server is shutting down")
+
+
+def _event(change: Change) -> bytes:
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (change.kind.encode(), change.position.encode(), change.body)

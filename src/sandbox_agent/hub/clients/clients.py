@@ -1,0 +1,103 @@
+"""The connections that are open: made, found and closed here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sandbox_agent.core.frames import META
+from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.core.session import Session
+from sandbox_agent.errors import TooMany, UnknownConnection
+from sandbox_agent.hub.clients.connection import Connection, Dispatch
+from sandbox_agent.hub.clients.stream import Stream
+from sandbox_agent.store.base import Store
+
+
+class Clients(Mapping[ConnectionId, Connection]):
+    def __init__(self, store: Store, *, limit: int, window_bytes: int) -> None:
+        self._store = store
+        self._limit = limit
+        self._window_bytes = window_bytes
+        self._open: dict[ConnectionId, Connection] = {}
+        self._item_listeners: set[ConnectionId] = set()
+        self._at_close: dict[ConnectionId, list[Callable[[], None]]] = {}
+
+    def __getitem__(self, connection_id: ConnectionId) -> Connection:
+        return self._open[connection_id]
+
+    def __iter__(self) -> Iterator[ConnectionId]:
+        return iter(self._open)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def require_place(self) -> None:
+        """Raises TooMany."""
+        if len(self._open) >= self._limit:
+            raise TooMany(f"connection limit ({self._limit}) reached")
+
+    def add(
+        self,
+        agent: AgentId,
+        params: dict[str, Any],
+        dispatch: Dispatch,
+        *,
+        kind: type[Connection],
+        connection_id: ConnectionId | None,
+    ) -> Connection:
+        """A new connection for a client that said `params` in its `initialize`."""
+        capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
+        connection = kind(
+            connection_id or new_connection_id(),
+            agent,
+            capabilities if isinstance(capabilities, dict) else {},
+            info if isinstance(info, dict) else {},
+            lambda own, part: Stream(self._store, own, memory_limit=self._window_bytes // part),
+            dispatch,
+        )
+        self._open[connection.id] = connection
+        if _wants_items(capabilities):
+            self._item_listeners.add(connection.id)
+        return connection
+
+    def find(self, connection_id: str) -> Connection:
+        """Raises UnknownConnection."""
+        found = self._open.get(ConnectionId(connection_id))
+        if found is None:
+            raise UnknownConnection(connection_id)
+        return found
+
+    def at_close(self, connection: Connection, act: Callable[[], None]) -> None:
+        """Call `act` when the connection closes."""
+        self._at_close.setdefault(connection.id, []).append(act)
+
+    async def close(self, connection: Connection) -> None:
+        """End its streams and answer whoever waits at it."""
+        del self._open[connection.id]
+        self._item_listeners.discard(connection.id)
+        for act in self._at_close.pop(connection.id, ()):
+            act()
+        connection.close("connection closed", UnknownConnection(connection.id))
+        for stream in connection.streams:
+            await self._store.drop(stream.own)
+
+    @property
+    def has_item_listeners(self) -> bool:
+        return bool(self._item_listeners)
+
+    def item_listeners(self, session: Session | None) -> list[Connection]:
+        """Those attached that asked for whole items at the end of a turn."""
+        attached = session.connections if session is not None else ()
+        return [self._open[name] for name in attached if name in self._item_listeners and name in self._open]
+
+
+def new_connection_id() -> ConnectionId:
+    return ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
+
+
+def _wants_items(capabilities: Any) -> bool:
+    meta = capabilities.get("_meta") if isinstance(capabilities, dict) else None
+    ours = meta.get(META) if isinstance(meta, dict) else None
+    return isinstance(ours, dict) and ours.get("itemCompleted") is True

@@ -1,0 +1,57 @@
+"""`_sandboxagent/feed/*`: the changes of everything, for clients that speak ACP only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from sandbox_agent.core import frames
+from sandbox_agent.core.ids import ConnectionId
+from sandbox_agent.hub.clients.clients import Clients
+from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.hub.extensions.extensions import Method
+from sandbox_agent.hub.feed import Change, Feed
+
+CHANGED = "_sandboxagent/feed/changed"
+
+
+class _Follow(msgspec.Struct):
+    after: str | None = None
+
+
+class FeedExtensions:
+    def __init__(self, feed: Feed, clients: Clients) -> None:
+        self._feed = feed
+        self._clients = clients
+        self._following: dict[ConnectionId, Callable[[], None]] = {}
+        self.methods: dict[str, Method] = {
+            "_sandboxagent/feed/follow": self._follow,
+            "_sandboxagent/feed/unfollow": self._unfollow,
+        }
+
+    async def _follow(self, request: Request) -> dict[str, Any]:
+        """From now on, or from a position on, every change is a notification on the stream. Following twice is once."""
+        connection = request.connection
+        after = request.read(_Follow).after
+
+        def tell(change: Change) -> None:
+            body = {"id": change.position, **msgspec.json.decode(change.body, type=dict[str, Raw])}
+            connection.deliver_own(None, frames.notification(CHANGED, body))
+
+        position = self._feed.position
+        self._stop(connection.id)
+        self._following[connection.id] = self._feed.follow(after, tell)
+        self._clients.at_close(connection, lambda: self._stop(connection.id))
+        return {"after": after or position}
+
+    async def _unfollow(self, request: Request) -> dict[str, Any]:
+        self._stop(request.connection.id)
+        return {}
+
+    def _stop(self, connection: ConnectionId) -> None:
+        leave = self._following.pop(connection, None)
+        if leave is not None:
+            leave()

@@ -1,0 +1,74 @@
+"""Turns by id: each runs once, and those that run are not forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox_agent.core import frames
+from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.errors import StoreDegraded
+from sandbox_agent.hub.clients.connection import Connection
+from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.hub.clients.stream import Stream
+from sandbox_agent.hub.sessions.turn_ids import TurnIds
+from sandbox_agent.store import MemoryStore, Store
+from sandbox_agent.store.sqlite.writer import Pace
+from support.disk import small_disk
+from support.store_words import KEEP_ALL, KEY, sqlite_store
+from support.waiting import until
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}'
+
+
+def connected(store: Store) -> Connection:
+    return Connection(
+        ConnectionId("c"),
+        AgentId("mock"),
+        {},
+        {},
+        lambda own, part: Stream(store, own, memory_limit=1 << 20),
+        lambda connection, ticket, frame, raw: None,
+    )
+
+
+def prompt(connection: Connection, ticket: int) -> Request:
+    raw = b'{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"one"}}' % ticket
+    return Request(connection, ticket, frames.parse(raw), raw)
+
+
+async def test_a_turn_that_runs_is_remembered_however_many_others_have_ended_since() -> None:
+    store = MemoryStore(retention=KEEP_ALL)
+    connection, turns = connected(store), TurnIds(store, needs_memory=True)
+    turns.session_made(KEY)
+    assert await turns.begin(KEY, "long", prompt(connection, 1))
+    for ticket in range(2, 5002):
+        assert await turns.begin(KEY, f"t{ticket}", prompt(connection, ticket))
+        turns.answered(connection.id, ticket, ANSWER, has_run=True)
+    assert not await turns.begin(KEY, "long", prompt(connection, 6000))
+    assert connection.stream.last_id == 0  # it waits for the turn that runs
+    turns.answered(connection.id, 1, ANSWER, has_run=True)
+    assert connection.stream.last_id == 1
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+async def test_while_history_is_not_written_a_turn_id_is_refused_unless_the_settings_accept_it(
+    tmp_path: Path, *, refuses: bool
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = sqlite_store(disk.path / "history.db", pace=Pace(linger=0.0, longest_retry=0.1))
+        await store.open()
+        connection, turns = connected(store), TurnIds(store, needs_memory=refuses)
+        disk.fill()
+        store.append(KEY.stream, "agent", [b"x" * 100_000])
+        await until(lambda: store.health().state == "degraded")
+        if refuses:
+            with pytest.raises(StoreDegraded, match="refuse_turns_when_degraded"):
+                await turns.begin(KEY, "t", prompt(connection, 1))
+        else:
+            assert await turns.begin(KEY, "t", prompt(connection, 1))
+        disk.free()
+        await until(lambda: store.health().state == "ok")
+        assert await turns.begin(KEY, "t", prompt(connection, 2)) is refuses
+        await store.close()
