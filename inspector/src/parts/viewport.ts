@@ -7,6 +7,8 @@ const NEAR = 200;
 const SHORT = 20_000;
 const STEP = 1_500;
 const END = 40;
+/** How far below the upper edge a row is that was looked for. */
+const REVEALED = 120;
 
 /** Which rows of a tall list are drawn, and where it is scrolled to while their heights become known. */
 export class Viewport {
@@ -78,6 +80,13 @@ export class Viewport {
   /** Go to the end, and stay there. */
   jump(): void {
     this.isAtEnd = true;
+  }
+
+  /** Bring a row into sight, below the upper edge. */
+  reveal(row: number): void {
+    this.isAtEnd = false;
+    this.#anchor = { row, above: -REVEALED };
+    this.#top = Math.max(0, this.#heights.before(row) - REVEALED);
   }
 
   /** What was folded or unfolded is so again when its row comes back. */

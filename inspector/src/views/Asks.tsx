@@ -61,7 +61,7 @@ const WANTS: Record<string, string> = {
 export function AskLine({ item }: { item: AskItem }) {
   const text = item.method === "question" ? (item.params as QuestionRequest).prompt : (item.params as { message?: string }).message;
   return (
-    <section className="ask settled-ask" aria-label={TITLES[item.method]}>
+    <div className="ask settled-ask" role="group" aria-label={TITLES[item.method]}>
       <MarkdownText source={text ?? ""} />
       {item.outcome === null ? <p className="muted">Waiting for an answer below</p> : <Outcome item={item} />}
       {item.sent !== null && (
@@ -74,7 +74,7 @@ export function AskLine({ item }: { item: AskItem }) {
           ))}
         </dl>
       )}
-    </section>
+    </div>
   );
 }
 

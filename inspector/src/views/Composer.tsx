@@ -183,7 +183,7 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
           />
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
-            <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
+            <button type="button" className="quiet" aria-label="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
               <Icon name="attach" />
               <span className="wide-label">Attach</span>
             </button>

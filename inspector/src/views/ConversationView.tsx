@@ -1,4 +1,4 @@
-import { memo, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { memo, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Boundary } from "../parts/Boundary";
 import { Icon } from "../parts/Icon";
 import { MarkdownText } from "../parts/markdown";
@@ -11,6 +11,7 @@ import { type Row, Rows } from "../state/rows";
 import type { Item, NoteItem, PlanItem, TextItem, Timeline } from "../state/timeline";
 import { AskLine } from "./Asks";
 import { Failure } from "./Failure";
+import { FindBar } from "./FindBar";
 import { Block, ToolCard } from "./ToolCall";
 import "./ConversationView.css";
 
@@ -26,11 +27,12 @@ interface Props {
 const viewports = new WeakMap<Timeline, Viewport>();
 
 /** The conversation as people read it. */
-export function ConversationView({ conversation, timeline, isReady }: Props) {
+export function ConversationView({ conversation, timeline, version, isReady }: Props) {
   const known = useMemo(() => ({ timeline, rows: new Rows() }), [timeline]);
   const viewport = useMemo(() => viewports.get(timeline) ?? new Viewport(), [timeline]);
   viewports.set(timeline, viewport);
   const rows = known.rows.of(timeline.items);
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
   const sent = timeline.turns.running?.isOwn ? timeline.turns.running.key : 0;
   const last = useRef(sent);
   if (sent > last.current) viewport.jump(); // whoever sends something wants to see it
@@ -51,7 +53,13 @@ export function ConversationView({ conversation, timeline, isReady }: Props) {
     </>
   );
   const at = (index: number): Row => rows[index] as Row;
+  const show = (row: number): void => {
+    viewport.reveal(row);
+    redraw();
+  };
   return (
+    <div className="find-place">
+    <FindBar rows={rows} version={version} onShow={show} />
     <TallList count={rows.length} label="Conversation" viewport={viewport} isBusy={timeline.isBusy} keyOf={(index) => keyOf(at(index))} guess={(index) => guess(at(index))} end={end}>
       {(index) => (
         <Boundary what="This">
@@ -59,6 +67,7 @@ export function ConversationView({ conversation, timeline, isReady }: Props) {
         </Boundary>
       )}
     </TallList>
+    </div>
   );
 }
 
