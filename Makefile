@@ -9,7 +9,7 @@ CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 
 
 PREFIX ?= $(HOME)/.local
 
-.PHONY: setup demo install uninstall test packages test-agents dist check bench lock format clean
+.PHONY: setup demo install uninstall test packages generated test-agents dist docs check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
@@ -40,6 +40,9 @@ packages: sdks/typescript/node_modules/.installed inspector/node_modules/.instal
 		for try in 1 2 3; do npm ci --loglevel=error --no-audit --no-fund >/dev/null && touch node_modules/.installed && break; sleep $$try; done; \
 	else echo "npm is not installed: tests of $* are skipped"; fi
 
+generated: $(VENV)/.dev      ## what the TypeScript SDK takes from the server's tables
+	@$(BIN)/python sdks/typescript/scripts/methods.py
+
 test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
 	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n 2 \
 		--dist loadgroup tests/real_agents tests/agents/test_real_agents.py $(PYTEST_ARGS)
@@ -48,7 +51,10 @@ dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in
 	@rm -rf dist && mkdir dist
 	@$(BIN)/hatchling build -d dist
 	@cd sdks/typescript && npm pack --loglevel=error --pack-destination ../../dist
-	@SANDBOX_AGENT_DIST=dist $(BIN)/python -m pytest -n 0 tests/distribution $(PYTEST_ARGS)
+	@SANDBOX_AGENT_DIST=dist $(BIN)/python -m pytest -n 0 tests/distribution tests/deploy $(PYTEST_ARGS)
+
+docs: $(VENV)/.docs          ## the documentation as a site in site/, links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "built site/index.html"
 
 check: $(VENV)/.dev          ## lint, format, types, import arrow
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -67,9 +73,11 @@ lock: $(VENV)/.dev           ## resolve pyproject.toml anew into requirements/*.
 		pyproject.toml --group build -o requirements/runtime.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		pyproject.toml --group dev -c requirements/runtime.lock -o requirements/dev.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--group docs -c requirements/dev.lock -o requirements/docs.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(CHECK_PYTHON)
@@ -83,3 +91,7 @@ $(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
 	@$(PIP) -r requirements/dev.lock && $(SELF)
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: requirements/docs.lock | $(VENV)/.dev
+	@$(PIP) -r requirements/docs.lock
+	@touch $@

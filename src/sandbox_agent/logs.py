@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import sys
 from datetime import UTC, datetime
 from typing import Literal
 
-from sandbox_agent.redaction import RedactingFormatter, Redactor
+from sandbox_agent.redaction import Redactor
 
 LogFormat = Literal["text", "json"]
 _TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -26,7 +27,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(line)
 
 
@@ -39,6 +40,22 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
         text = super().formatMessage(record)
         return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats as another would, with the secrets taken out before: what is escaped can no longer be recognized."""
+
+    def __init__(self, inner: logging.Formatter, redactor: Redactor) -> None:
+        super().__init__()
+        self._inner = inner
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        clean = copy.copy(record)  # other handlers are given the same record
+        clean.msg, clean.args = self._redactor.clean(record.getMessage()), None
+        if record.exc_info:
+            clean.exc_text = self._redactor.clean(self._inner.formatException(record.exc_info))
+        return self._inner.format(clean)
 
 
 def set_up_logging(level: str, style: LogFormat, redactor: Redactor) -> None:

@@ -24,12 +24,14 @@ from sandbox_agent.http.access.origins import Cors, HostNames
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.server.direct import DirectProtocol
-from sandbox_agent.http.server.wire import BoundedProtocol, bounded, close_stalled
+from sandbox_agent.http.server.websocket import bounded_websocket
+from sandbox_agent.http.server.wire import BoundedProtocol, Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.agents.agent import AgentOptions
 from sandbox_agent.hub.housekeeping import close_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.logs import set_up_logging
+from sandbox_agent.process import ROSTER, no_orphans
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import Retention, make_store
@@ -46,7 +48,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     _allow_sockets(settings.max_sockets)
     listener = _listen(settings.host, settings.port)
     _favour_the_loop()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with no_orphans(settings.data_path), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, listener, redactor, announce))
 
 
@@ -72,6 +74,7 @@ def hub_options(settings: Settings) -> HubOptions:
 
 def file_limits(settings: Settings) -> FileLimits:
     return FileLimits(
+        refuse_backslash=False,
         max_archive_bytes=settings.max_archive_bytes,
         max_archive_entries=settings.max_archive_entries,
         max_member_bytes=settings.max_member_bytes,
@@ -107,8 +110,14 @@ async def _serve(
         memory_bytes=settings.store_memory_bytes,
     )
     await store.open()
-    files = FileService([Path(root) for root in settings.fs_root], Path.cwd(), file_limits(settings))
+    files = FileService(
+        [Path(root) for root in settings.fs_root],
+        Path.cwd(),
+        file_limits(settings),
+        data_dir=settings.data_path,
+    )
     try:
+        await files.mend()
         catalog = Catalog(
             settings.agents,
             data_dir=settings.data_path,
@@ -118,15 +127,20 @@ async def _serve(
         )
         hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
-        config = _uvicorn_config(app, settings)
+        sockets = Sockets(settings.max_sockets)
+        config = _uvicorn_config(app, settings, sockets)
         server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
         hub.tasks.start(watch_store(hub))
         hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
-        sweeper = asyncio.create_task(close_stalled(server.server_state))
+        chores = [
+            asyncio.create_task(close_stalled(server.server_state, sockets)),
+            asyncio.create_task(ROSTER.reap_adopted()),
+        ]
         try:
             await server.serve(sockets=[listener])
         finally:
-            sweeper.cancel()
+            for chore in chores:
+                chore.cancel()
     finally:
         await files.close()
         await store.close()
@@ -215,13 +229,13 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
+def _uvicorn_config(app: App, settings: Settings, sockets: Sockets) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
-        http=bounded(settings.max_sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
+        http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
-        ws="websockets-sansio",
+        ws=bounded_websocket(sockets),
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
         lifespan="off",

@@ -70,6 +70,28 @@ async def test_a_watcher_without_a_handler_leaves_the_answer_to_the_one_whose_tu
         assert await _last_status(session) == "completed"
 
 
+async def test_a_handler_that_is_set_after_resuming_is_asked_what_is_open(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def wait(request: PermissionRequest) -> Any:
+        asked.set()
+        await asyncio.sleep(60)
+
+    async with (
+        running_server(tmp_path) as server,
+        SandboxAgent.connect(server.url, on_permission=wait) as driver,
+        SandboxAgent.connect(server.url) as other,
+        asyncio.timeout(30),
+    ):
+        session = await driver.create_session(agent="mock", cwd="/tmp")
+        turn = asyncio.create_task(_last_status(session))
+        await asked.wait()
+        same = await other.resume_session(session.id, agent="mock")
+        await same.describe()  # by now the question has been asked there too, and left to others
+        same.on_permission(lambda request: request.allow())
+        assert await turn == "completed"
+
+
 async def test_a_handler_is_cancelled_when_somebody_else_answers_first(tmp_path: Path) -> None:
     taken_back = asyncio.Event()
 

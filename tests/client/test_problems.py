@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import httpx
+import msgspec
 import pytest
 
-from sandbox_agent.client.rpc.problems import from_response, from_rpc, to_rpc
+from sandbox_agent.client.rpc.problems import from_response, from_rpc
+from sandbox_agent.core import frames
 from sandbox_agent.errors import (
     AgentExited,
     RequestFailed,
@@ -24,7 +26,7 @@ REQUEST = httpx.Request("GET", "http://test/v1/x")
     ids=lambda error: error.kind,
 )
 def test_an_error_survives_the_way_over_json_rpc(error: SandboxAgentError) -> None:
-    body = to_rpc(error)
+    body = msgspec.json.decode(frames.failure(b"1", error))["error"]
     back = from_rpc(body["code"], body["message"], body["data"])
     assert (type(back), back.detail, back.data) == (type(error), error.detail, error.data)
 

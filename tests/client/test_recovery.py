@@ -10,8 +10,7 @@ import httpx
 
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import StreamGap, text_of
-from sandbox_agent.client.inbox import TurnBox
-from sandbox_agent.client.recovery import Recovery
+from sandbox_agent.client.inbox import Recovery, TurnBox
 from sandbox_agent.client.updates import read_update
 from sandbox_agent.errors import AgentUnsupported
 from support.server import running_server
@@ -26,7 +25,7 @@ async def test_a_connection_that_the_server_closes_in_the_middle_of_a_turn_costs
             async for update in turn:
                 said += text_of(update)
                 if text_of(update) in {"tick 5 ", "tick 25 "}:
-                    headers = sandbox._connections["mock"].result()._link.headers
+                    headers = {"X-ACP-Connection-Id": sandbox._connections["mock"].result().rpc.connection_id or ""}
                     await http.delete(f"{server.url}/v1/rpc", headers=headers)
         assert said == "".join(f"tick {number} " for number in range(1, 61))
         assert turn.stop_reason == "end_turn"
@@ -81,6 +80,12 @@ async def test_only_what_follows_this_turns_prompt_and_was_not_seen_is_added() -
     entries = [_prompt("earlier"), _chunk(99), _prompt("this"), *(_chunk(n) for n in range(1, 8))]
     updates = await _recovered(_History(list(enumerate(entries, 1)), page=3), seen=4)
     assert [text_of(update) for update in updates] == [f"{number} " for number in range(1, 8)]
+
+
+async def test_what_follows_the_next_prompt_is_another_turns() -> None:
+    entries = [_prompt("this"), _chunk(1), _chunk(2), _prompt("next"), _chunk(99)]
+    updates = await _recovered(_History(list(enumerate(entries, 1)), page=10), seen=1)
+    assert [text_of(update) for update in updates] == ["1 ", "2 "]
 
 
 async def test_the_users_own_words_in_history_are_not_counted() -> None:

@@ -2,19 +2,28 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_agent.core.methods import CLAIMED, CLIENT_CALLS, HOST_METHODS, UNLIMITED, ClientCall, client_call
+from sandbox_agent.core.methods import (
+    CLAIMED,
+    EXTENSION_PREFIX,
+    HOST_METHODS,
+    METHODS,
+    UNLIMITED,
+    ClientCall,
+    client_call,
+    may_repeat,
+)
 
 SURFACE = """initialize authenticate logout session/new session/load session/prompt session/list session/fork
 session/resume session/close session/delete session/set_mode session/set_model session/set_config_option""".split()
 
 
 def test_every_request_of_acp_is_in_the_table() -> None:
-    assert sorted(CLIENT_CALLS) == sorted(SURFACE)
+    assert sorted(method for method in METHODS if not method.startswith(EXTENSION_PREFIX)) == sorted(SURFACE)
 
 
 def test_a_known_method_is_itself_with_a_session_or_without() -> None:
-    for method, call in CLIENT_CALLS.items():
-        assert client_call(method, has_session=True) is client_call(method, has_session=False) is call
+    for method, known in METHODS.items():
+        assert client_call(method, has_session=True) is client_call(method, has_session=False) is known.call
 
 
 @pytest.mark.parametrize("has_session", [True, False])
@@ -36,3 +45,13 @@ def test_the_host_can_serve_files_and_terminals() -> None:
 
 def test_only_a_prompt_has_no_time_limit() -> None:
     assert {"session/prompt", "_sandboxagent/agent/install"} == UNLIMITED
+
+
+@pytest.mark.parametrize("method", ["session/new", "session/fork", "authenticate", "_sandboxagent/fs/move", "_other/x"])
+def test_what_would_be_done_twice_is_not_repeated(method: str) -> None:
+    assert not may_repeat(method)
+
+
+@pytest.mark.parametrize("method", ["session/prompt", "session/resume", "_sandboxagent/session/events"])
+def test_what_does_no_harm_twice_may_be_repeated(method: str) -> None:
+    assert may_repeat(method)

@@ -50,8 +50,9 @@ async def _until_free(http: httpx.AsyncClient) -> None:
 def test_more_sockets_than_allowed_get_503_and_when_to_come_back(tmp_path: Path) -> None:
     with served(tmp_path, "--max-sockets", "5") as server:
         with sockets(server, 5) as held:
-            held[0].sendall(request("GET", "/v1/health"))
-            assert read_answer(held[0]).status == 200
+            for connection in held:
+                connection.sendall(request("GET", "/v1/health"))
+                assert read_answer(connection).status == 200
             refused = ask(server.port, b"")
             assert refused.status == 503
             assert refused.headers["retry-after"] == "1"
@@ -124,6 +125,22 @@ def test_a_strange_json_body_is_a_client_error(open_server: Server, body: bytes)
     with client(open_server) as http:
         answer = http.post("/v1/fs/move", content=body, headers={"Content-Type": "application/json"})
     assert problem(answer) == "invalid_params"
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_head_that_is_too_large_is_refused_also_when_it_comes_in_one_piece(open_server: Server, earlier: int) -> None:
+    with sockets(open_server, 1) as (connection,):
+        for _ in range(earlier):
+            connection.sendall(request("GET", "/v1/health"))
+            assert read_answer(connection).status == 200
+        connection.sendall(request("GET", "/v1/health", *[("X-Big", "x" * 1000)] * 70))
+        assert read_answer(connection).status == 431
+
+
+def test_a_large_body_in_one_piece_is_no_large_head(open_server: Server) -> None:
+    body = b'{"from":"' + b"x" * 70_000 + b'"}'
+    head = request("POST", "/v1/fs/move", ("Content-Type", "application/json"), ("Content-Length", str(len(body))))
+    assert ask(open_server.port, head + body).status == 400
 
 
 def test_a_head_that_never_ends_is_told_from_one_that_is_complete() -> None:

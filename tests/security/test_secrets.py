@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 from pathlib import Path
 
 import pytest
 
-from sandbox_agent.logs import JsonFormatter, TextFormatter
-from sandbox_agent.redaction import RedactingFormatter, Redactor, secrets_of
+from sandbox_agent.logs import JsonFormatter, RedactingFormatter, TextFormatter
+from sandbox_agent.redaction import Redactor, secrets_of
 from support.rpc import connected
 from support.served import BEARER, TOKEN, client, served
 from support.server import running_server
@@ -72,6 +74,56 @@ def test_a_secret_that_contains_another_is_taken_out_whole() -> None:
     assert Redactor(["secret", "secret-and-more"]).clean("x secret-and-more y") == "x [redacted] y"
 
 
+AWKWARD = ['with "quotes" inside', "with \\back\\slashes", "Schlüssel-äöü-値", "two\nlines and\ttabs"]
+
+
+@pytest.mark.parametrize("secret", AWKWARD)
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+@pytest.mark.parametrize("template", ["%s", "%r", "%a"])
+def test_a_secret_that_needs_escapes_reaches_the_log_in_no_spelling(
+    formatter: logging.Formatter, secret: str, template: str
+) -> None:
+    try:
+        raise ValueError(secret)
+    except ValueError as error:
+        caught = (ValueError, error, error.__traceback__)
+    record = logging.LogRecord("n", logging.INFO, "f", 1, f"before {template} after", (secret,), caught)
+    line = RedactingFormatter(formatter, Redactor([secret])).format(record)
+    assert "before [redacted] after" in line.replace("'", "")
+    for spelling in (secret, json.dumps(secret)[1:-1], json.dumps(json.dumps(secret)[1:-1])[1:-1], repr(secret)[1:-1]):
+        assert spelling not in line
+
+
+@pytest.mark.parametrize("secret", AWKWARD)
+def test_a_secret_is_taken_out_of_json_that_was_written_already(secret: str) -> None:
+    for written in (json.dumps({"detail": secret}), json.dumps({"detail": secret}, ensure_ascii=False)):
+        assert json.loads(Redactor([secret]).clean(written)) == {"detail": "[redacted]"}
+
+
+def test_a_secret_that_was_cut_leaves_no_beginning() -> None:
+    redactor = Redactor([KEY, "sk-ant-very-other"])
+    for length in range(8, len(KEY)):
+        assert redactor.clean("the key is " + KEY[:length]) == "the key is [redacted]"
+    assert redactor.clean("the key is " + KEY[:12] + "\N{REPLACEMENT CHARACTER}") == "the key is [redacted]"
+    assert redactor.clean("sk-ant-") == "sk-ant-", "so little is no secret yet"
+    assert redactor.clean(KEY[:12] + " is not at the end") == KEY[:12] + " is not at the end"
+
+
+async def test_a_key_that_an_agent_prints_across_the_cut_is_nowhere_in_the_log(tmp_path: Path) -> None:
+    config = (
+        "[agents.leaky]\n"
+        'command = ["/bin/sh", "-c", "printf \\"%01985d%s\\\\n\\" 0 $MY_API_KEY >&2; exec \\"$0\\" -m '
+        f'sandbox_agent.mock_agent", "{sys.executable}"]\n'
+        f'env = {{ MY_API_KEY = "{KEY}" }}\n'
+    )
+    async with running_server(tmp_path, "--log-format", "json", config=config) as server:
+        async with connected(server.url, "leaky") as rpc:
+            told = (await rpc.http.get("/v1/agents/leaky/logs")).text
+        log = server.log_text()
+    assert "000[redacted]" in log
+    assert KEY[:10] not in log + told
+
+
 async def test_children_see_neither_the_token_nor_the_database_nor_loaders(tmp_path: Path) -> None:
     env = {
         "SANDBOX_AGENT_TOKEN": TOKEN,
@@ -101,7 +153,7 @@ async def test_secrets_are_taken_out_of_what_an_agent_wrote_to_stderr(tmp_path: 
     config = (
         "[agents.leaky]\n"
         'command = ["/bin/sh", "-c", "echo the key is $MY_API_KEY >&2; exec \\"$0\\" -m sandbox_agent.mock_agent", '
-        f'"{__import__("sys").executable}"]\n'
+        f'"{sys.executable}"]\n'
         f'env = {{ MY_API_KEY = "{KEY}" }}\n'
     )
     async with running_server(tmp_path, config=config) as server, connected(server.url, "leaky") as rpc:

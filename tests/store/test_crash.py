@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import shutil
 import sys
@@ -160,8 +161,8 @@ async def test_a_record_that_death_cut_short_is_ignored(tmp_path: Path) -> None:
     await revived.close()
 
 
-@pytest.mark.parametrize("damage", ["payload", "length"])
-async def test_a_damaged_journal_is_replayed_up_to_the_damage_and_the_rest_is_kept(
+@pytest.mark.parametrize("damage", ["payload", "length", "magic", "checksum"])
+async def test_a_damaged_journal_is_replayed_around_the_damage_and_all_of_it_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     path = tmp_path / "history.db"
@@ -176,14 +177,20 @@ async def test_a_damaged_journal_is_replayed_up_to_the_damage_and_the_rest_is_ke
     await store.close()
     journal = tmp_path / "copy" / "history.db.journal.0"
     content = bytearray(journal.read_bytes())
-    content[good + (20 if damage == "payload" else 3)] ^= 0xFF
+    content[good + {"payload": 20, "length": 7, "magic": 0, "checksum": 13}[damage]] ^= 0x40
     journal.write_bytes(content)
     with caplog.at_level(logging.WARNING, "sandbox_agent.store"):
         await revived.open()
-    assert await lines_of(revived) == numbered(2)
+    *_, lost, fifth, sixth = entries = await read_all(revived)
+    assert [entry.envelope for entry in entries[:2]] == numbered(2)
+    assert [fifth.envelope, sixth.envelope] == numbered(2, start=5)
+    params = json.loads(lost.envelope)["params"]
+    assert (params["fromSequence"], params["toSequence"], lost.sequence) == (3, 4, 4)
     (kept,) = (tmp_path / "copy").glob("*damaged*")
-    assert kept.read_bytes() == content[good:]
+    assert kept.read_bytes() == content
+    assert kept.stat().st_mode & 0o777 == 0o600
     assert kept.name in caplog.text
+    assert revived.health().set_aside == [str(kept)]
     await revived.close()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from sandbox_agent.errors import StoreError
 from sandbox_agent.store.sqlite.writer import Pace
 from support.disk import small_disk
 from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session, sqlite_store
@@ -141,8 +143,7 @@ async def test_a_database_that_was_deleted_is_noticed(tmp_path: Path) -> None:
     await until(lambda: store.health().state == "degraded")
     assert str(path) in (store.health().problem or "")
     assert [entry.sequence for entry in await store.read(STREAM, after=1, limit=9)] == [2]
-    with pytest.raises(StoreError, match=str(path)):
-        await store.read(STREAM, after=0, limit=9)
+    assert await lines_of(store) == numbered(2)  # the file is open, and has it still
     await store.close()
 
 
@@ -169,6 +170,51 @@ async def test_the_state_is_ok_again_after_trouble_though_nothing_more_is_writte
         await until(lambda: store.health().state == "degraded")
         disk.free()
         await until(lambda: store.health().state == "ok")
+        await store.close()
+
+
+async def test_what_was_said_on_a_full_disk_is_in_the_journal_before_it_is_called_well_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        path = disk.path / "history.db"
+        store = sqlite_store(path, pace=QUICK)
+        await store.open()
+        store.append(STREAM, "agent", numbered(3))
+        await committed(store)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # the database takes nothing in, so that only the journal can have it
+            disk.fill()
+            store.append(STREAM, "agent", noise(5))
+            store.put_turn(KEY, "t", None)
+            await until(lambda: "journal" in (store.health().problem or ""))
+            disk.free()
+            await until(lambda: "journal" not in (store.health().problem or ""))
+            store.append(STREAM, "agent", noise(1))
+            seen = await lines_of(store)
+            (tmp_path / "copy").mkdir()
+            for file in disk.path.glob("history.db*"):
+                shutil.copy(file, tmp_path / "copy" / file.name)
+        await store.close()
+    revived = sqlite_store(tmp_path / "copy" / "history.db")
+    await revived.open()
+    assert await lines_of(revived) == seen
+    assert await revived.get_turn(KEY, "t") == (True, None)
+    await revived.close()
+
+
+async def test_a_turn_is_known_though_its_answer_had_to_be_given_up(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = sqlite_store(disk.path / "history.db", pace=QUICK, memory_bytes=100_000)
+        await store.open()
+        disk.fill()
+        store.append(STREAM, "agent", numbered(1))
+        await until(lambda: "database" in (store.health().problem or ""))
+        for number in range(100):
+            store.put_turn(KEY, f"t{number}", None)
+            store.put_turn(KEY, f"t{number}", noise(1)[0])
+        assert [(await store.get_turn(KEY, f"t{number}"))[0] for number in range(100)] == [True] * 100
+        disk.free()
+        await until(lambda: store.health().state == "ok" and store.backlog() == 0)
+        assert [(await store.get_turn(KEY, f"t{number}"))[0] for number in range(100)] == [True] * 100
         await store.close()
 
 

@@ -639,11 +639,13 @@ export interface components {
         };
         /**
          * SessionList
-         * @description Newest first. `nextCursor` is null on the last page.
+         * @description Newest first. `nextCursor` is null on the last page. `unreadable` is empty unless the disk has failed.
          */
         SessionList: {
             nextCursor: string | null;
             sessions: components["schemas"]["SessionSummary"][];
+            /** @default [] */
+            unreadable: components["schemas"]["UnreadableSession"][];
         };
         /** SessionSummary */
         SessionSummary: {
@@ -664,6 +666,8 @@ export interface components {
         };
         /** StoreHealth */
         StoreHealth: {
+            /** @default 0 */
+            damaged: number;
             /** @enum {unknown} */
             kind: "memory" | "sqlite";
             /** @default 0 */
@@ -674,6 +678,8 @@ export interface components {
             pendingBytes: number;
             /** @default null */
             problem: string | null;
+            /** @default [] */
+            setAside: string[];
             /** @enum {unknown} */
             state: "degraded" | "ok";
         };
@@ -684,6 +690,14 @@ export interface components {
         Ticket: {
             expiresAt: string;
             ticket: string;
+        };
+        /**
+         * UnreadableSession
+         * @description A session whose record on disk is damaged. `sandbox-agent store check --repair` restores what can be read.
+         */
+        UnreadableSession: {
+            agent: string;
+            sessionId: string;
         };
     };
     responses: never;
@@ -2647,7 +2661,9 @@ export interface operations {
                      *         "pendingBytes": 0,
                      *         "lostEntries": 0,
                      *         "problem": null,
-                     *         "path": "/home/me/.local/share/sandbox-agent/history.db"
+                     *         "path": "/home/me/.local/share/sandbox-agent/history.db",
+                     *         "damaged": 0,
+                     *         "setAside": []
                      *       },
                      *       "agentsRunning": [
                      *         "mock"
@@ -3127,7 +3143,8 @@ export interface operations {
                      *           "metadata": {}
                      *         }
                      *       ],
-                     *       "nextCursor": null
+                     *       "nextCursor": null,
+                     *       "unreadable": []
                      *     }
                      */
                     "application/json": components["schemas"]["SessionList"];

@@ -7,7 +7,7 @@ import { type Fetch, Http } from "./http.js";
 import type { AskHandlers } from "./questions.js";
 import type { BackoffOptions } from "./rpc/backoff.js";
 import type { ConnectionState } from "./rpc/stream.js";
-import type { Session } from "./session.js";
+import { Roster } from "./roster.js";
 import { Sessions } from "./sessions.js";
 
 export interface ClientOptions extends AskHandlers {
@@ -38,7 +38,7 @@ export class SandboxAgent {
   readonly #http: Http;
   readonly #options: ConnectOptions;
   readonly #connections = new Map<string, Promise<AgentConnection>>();
-  readonly #sessions = new Map<string, Set<WeakRef<Session>>>();
+  readonly #roster = new Roster();
   #default: string | undefined;
 
   constructor(options: ConnectOptions) {
@@ -51,7 +51,7 @@ export class SandboxAgent {
     this.sessions = new Sessions(
       this.#http,
       (agent) => this.connection(agent),
-      (session) => this.#adopt(session),
+      (session) => this.#roster.add(session),
     );
   }
 
@@ -113,19 +113,9 @@ export class SandboxAgent {
     return this.#options.onElicitation === undefined ? {} : { elicitation: { form: {} } };
   }
 
-  #adopt(session: Session): Session {
-    const key = `${session.connection.agent} ${session.id}`;
-    const known = this.#sessions.get(key) ?? new Set();
-    this.#sessions.set(key, known.add(new WeakRef(session)));
-    return session;
-  }
-
   #handlersOf(agent: string, sessionId: string | null): AskHandlers {
-    const own: AskHandlers = {};
-    for (const reference of this.#sessions.get(`${agent} ${sessionId}`) ?? []) {
-      Object.assign(own, defined(reference.deref()?.handlers ?? {}));
-    }
-    return { ...defined(this.#options), ...own };
+    const own = this.#roster.of(agent, sessionId).map(({ handlers }) => defined(handlers));
+    return Object.assign(defined(this.#options), ...own) as AskHandlers;
   }
 }
 

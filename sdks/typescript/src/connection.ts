@@ -13,6 +13,7 @@ import type { BackoffOptions } from "./rpc/backoff.js";
 import { type Envelope, META, type Notice, sessionOf } from "./rpc/messages.js";
 import { type ConnectionState, RpcStream } from "./rpc/stream.js";
 import { ProblemError } from "./errors.js";
+import { Turns } from "./turns.js";
 
 export interface ConnectionOptions {
   http: Http;
@@ -33,10 +34,13 @@ type EnvelopeListener = (envelope: Envelope) => void;
 export class AgentConnection {
   readonly agent: string;
   readonly stream: RpcStream;
+  /** Whose turns run in the sessions. */
+  readonly turns = new Turns();
   readonly #connection: ClientConnection;
   readonly #notices = new Map<string, Set<NoticeListener>>();
   readonly #everything = new Set<NoticeListener>();
   readonly #envelopes = new Set<EnvelopeListener>();
+  readonly #left = new Map<string | null, Set<() => void>>();
   #initialized!: InitializeResponse;
 
   private constructor(options: ConnectionOptions) {
@@ -47,6 +51,7 @@ export class AgentConnection {
       giveUpAfter: options.giveUpAfter,
       silence: options.silence,
       onNotice: (notice) => this.#dispatch(notice),
+      onTurn: (sessionId, turnId) => this.turns.recover(sessionId, turnId),
       onEnvelope: (envelope) => {
         for (const listener of this.#envelopes) listener(envelope);
       },
@@ -55,9 +60,12 @@ export class AgentConnection {
     this.#connection = client({ name: options.name })
       .onRequest("*", async ({ method, params, signal, requestId }) => {
         const sessionId = (params as { sessionId?: string } | null)?.sessionId ?? null;
-        const answer = await answerAsk(options.handlersOf(sessionId), method, params, { signal, requestId });
-        if (answer === undefined) throw RequestError.methodNotFound(method);
-        return answer;
+        for (;;) {
+          const isOurTurn = this.turns.isOurs(sessionId);
+          const answer = await answerAsk(options.handlersOf(sessionId), method, params, { signal, requestId }, isOurTurn);
+          if (answer !== undefined) return answer;
+          await this.#leftToOthers(sessionId, signal);
+        }
       })
       .connect(this.stream);
   }
@@ -72,6 +80,8 @@ export class AgentConnection {
         clientInfo: { name: options.name, version: "0.1.0" },
         _meta: { [META]: { agent: options.agent } },
       });
+      const meta = connection.#initialized._meta as Record<string, { extensions?: unknown } | undefined> | null | undefined;
+      connection.turns.learn(meta?.[META]?.extensions);
     } catch (error) {
       await connection.stream.close();
       throw asProblem(error);
@@ -118,7 +128,29 @@ export class AgentConnection {
     this.#connection.close();
   }
 
+  /** A handler was set: it is asked what is open still. */
+  offerAgain(sessionId: string): void {
+    for (const offer of this.#left.get(sessionId) ?? []) offer();
+  }
+
+  /** Settles when another handler may answer. Throws when the server has taken the question back. */
+  async #leftToOthers(sessionId: string | null, signal: AbortSignal): Promise<void> {
+    const left = this.#left.get(sessionId) ?? new Set();
+    this.#left.set(sessionId, left);
+    let offer = (): void => {};
+    await new Promise<void>((resolve) => {
+      offer = resolve;
+      left.add(offer);
+      signal.addEventListener("abort", offer, { once: true });
+      if (signal.aborted) resolve();
+    });
+    left.delete(offer);
+    if (left.size === 0) this.#left.delete(sessionId);
+    if (signal.aborted) throw new RequestError(-32800, "answered elsewhere");
+  }
+
   #dispatch(notice: Notice): void {
+    this.turns.take(notice.message);
     const session = sessionOf(notice.message);
     const listeners = session === null ? undefined : this.#notices.get(session);
     for (const listener of [...(listeners ?? []), ...this.#everything]) listener(notice);

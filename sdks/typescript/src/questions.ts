@@ -1,8 +1,9 @@
-import type {
-  CreateElicitationRequest,
-  CreateElicitationResponse,
-  RequestPermissionRequest,
-  RequestPermissionResponse,
+import {
+  type CreateElicitationRequest,
+  type CreateElicitationResponse,
+  RequestError,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
 } from "@agentclientprotocol/sdk";
 
 /** A question of the agent with fixed choices: `_sandboxagent/session/request_question`. */
@@ -39,7 +40,10 @@ type Answering<Request, Answer> = (
   context: AskContext,
 ) => Promise<Answer | undefined> | Answer | undefined;
 
-/** What to do when an agent asks something. Without a handler, or with undefined, it is left to other clients. */
+/**
+ * What to do when an agent asks something. A handler that gives undefined leaves it to other clients. Without a
+ * handler, what is asked in a turn of ours is declined; what is asked in another client's turn is left to that one.
+ */
 export interface AskHandlers {
   onPermission?: Answering<RequestPermissionRequest, PermissionAnswer> | undefined;
   onQuestion?: Answering<QuestionRequest, QuestionAnswer> | undefined;
@@ -50,28 +54,44 @@ export const PERMISSION = "session/request_permission";
 export const QUESTION = "_sandboxagent/session/request_question";
 export const ELICITATION = "elicitation/create";
 
-/** The answer to a request of the agent; undefined when no handler wants it. */
+/** The same handlers, calling `onSet` whenever one of them is set. */
+export function watched(handlers: AskHandlers, onSet: () => void): AskHandlers {
+  return new Proxy(handlers, {
+    set(target, name, value): boolean {
+      const isSet = Reflect.set(target, name, value);
+      onSet();
+      return isSet;
+    },
+  });
+}
+
+/** The answer to a request of the agent; undefined leaves it to others. Throws RequestError for what we do not do. */
 export async function answerAsk(
   handlers: AskHandlers,
   method: string,
   params: unknown,
   context: AskContext,
+  isOurTurn: boolean,
 ): Promise<unknown> {
   switch (method) {
     case PERMISSION: {
       const request = params as RequestPermissionRequest;
-      const answer = await handlers.onPermission?.(request, context);
+      const { onPermission = () => (isOurTurn ? "reject_once" : undefined) } = handlers;
+      const answer = await onPermission(request, context);
       return answer === undefined ? undefined : permissionResponse(request, answer);
     }
     case QUESTION: {
-      const answer = await handlers.onQuestion?.(params as QuestionRequest, context);
+      const { onQuestion = () => (isOurTurn ? "rejected" : undefined) } = handlers;
+      const answer = await onQuestion(params as QuestionRequest, context);
       if (answer === undefined) return undefined;
       return answer === "rejected" ? { outcome: "rejected" } : { outcome: "answered", answers: [answer] };
     }
-    case ELICITATION:
-      return await handlers.onElicitation?.(params as CreateElicitationRequest, context);
+    case ELICITATION: {
+      const { onElicitation = () => (isOurTurn ? { action: "decline" as const } : undefined) } = handlers;
+      return await onElicitation(params as CreateElicitationRequest, context);
+    }
     default:
-      return undefined;
+      throw RequestError.methodNotFound(method);
   }
 }
 

@@ -7,11 +7,12 @@ import type {
   SetSessionConfigOptionResponse,
 } from "@agentclientprotocol/sdk";
 import type { AgentConnection } from "./connection.js";
-import type { AskHandlers } from "./questions.js";
+import { type AskHandlers, watched } from "./questions.js";
 import { type Follower, followSession, type SessionEvent } from "./follow.js";
 import { EVENTS, META } from "./rpc/messages.js";
 import type { HistoryPage } from "./rpc/recovery.js";
 import { blocksOf, newTurnId, type PromptInput, Turn } from "./turn.js";
+import type { OurPrompt } from "./turns.js";
 
 /** What the server says of a session when it is made or opened. */
 export interface SessionSetup {
@@ -30,15 +31,15 @@ export interface PromptOptions {
   signal?: AbortSignal;
 }
 
-/** Milliseconds: a cancel that reaches the server before the turn has begun cancels nothing, so it is sent again. */
+/** Milliseconds after which a cancel is sent again. */
 const CANCEL_AGAIN = [100, 400, 1500];
+const TAKEN_BACK = -32800;
 
 /** One conversation. It outlives this object, the connection and the server. */
 export class Session {
   readonly id: string;
-  /** Answers for this session; where one is absent, those given to `connect` are used. */
-  handlers: AskHandlers = {};
-  readonly #running = new Set<string>();
+  #handlers: AskHandlers = {};
+  readonly #prompts = new Set<OurPrompt>();
 
   constructor(
     readonly connection: AgentConnection,
@@ -46,31 +47,49 @@ export class Session {
     private readonly adopt: (session: Session) => Session = (session) => session,
   ) {
     this.id = setup.sessionId;
+    this.handlers = {};
+  }
+
+  /** Answers for this session; where one is absent, those given to `connect` are used. */
+  get handlers(): AskHandlers {
+    return this.#handlers;
+  }
+
+  set handlers(handlers: AskHandlers) {
+    const offer = (): void => this.connection.offerAgain(this.id);
+    this.#handlers = watched(handlers, offer);
+    offer();
   }
 
   get agent(): string {
     return this.setup.meta.agent ?? this.connection.agent;
   }
 
-  /** Send a prompt. Prompts of one session run one after the other. */
+  /** Send a prompt. Prompts of one session run one after the other, whoever sends them. */
   prompt(input: PromptInput, options: PromptOptions = {}): Turn {
+    const { turns, acp } = this.connection;
     const turnId = options.turnId ?? newTurnId();
-    const run = newTurnId();
-    this.#running.add(run);
+    const prompt = turns.begin(this.id, turnId);
+    this.#prompts.add(prompt);
     const listeners = new Set<(update: SessionUpdate) => void>();
     const stop = this.onUpdate((update) => {
-      for (const listener of listeners) listener(update);
+      if (turns.isRunning(prompt)) for (const listener of listeners) listener(update);
     });
-    const cancel = (): void => void this.cancel();
-    const response = this.connection.acp
+    const cancel = (): void => void this.#cancel([prompt]);
+    const response = acp
       .request<PromptResponse>("session/prompt", {
         sessionId: this.id,
         prompt: blocksOf(input),
         _meta: { [META]: { turnId } },
       })
+      .catch((error: unknown): PromptResponse => {
+        if (options.signal?.aborted && (error as { code?: number }).code === TAKEN_BACK) return { stopReason: "cancelled" };
+        throw error;
+      })
       .finally(() => {
         stop();
-        this.#running.delete(run);
+        turns.end(prompt);
+        this.#prompts.delete(prompt);
         options.signal?.removeEventListener("abort", cancel);
       });
     options.signal?.addEventListener("abort", cancel, { once: true });
@@ -83,15 +102,41 @@ export class Session {
 
   /** Ask the agent to stop the running turn, which then ends with the reason `cancelled`. */
   async cancel(): Promise<void> {
-    await this.connection.acp.notify("session/cancel", { sessionId: this.id });
-    this.#cancelAgain([...this.#running]).catch(() => {});
+    await this.#stopRunning();
+    this.#stopLater([...this.#prompts]);
   }
 
-  async #cancelAgain(turns: string[]): Promise<void> {
+  async #stopRunning(): Promise<void> {
+    await this.connection.acp.notify("session/cancel", { sessionId: this.id });
+  }
+
+  /** End these turns of ours, and nobody else's: one that waits is taken back. */
+  async #cancel(prompts: OurPrompt[]): Promise<void> {
+    const { turns, acp } = this.connection;
+    for (const prompt of prompts) {
+      if (prompt.waitsAs !== undefined) await acp.notify("$/cancel_request", { requestId: prompt.waitsAs as number });
+      else if (prompt.isTold || !turns.isTelling) await this.#stopRunning();
+    }
+    this.#stopLater(prompts, (prompt) => this.#cancel([prompt]));
+  }
+
+  /** A cancel that reaches the server before the turn has begun cancels nothing: it is sent again when it has. */
+  #stopLater(prompts: OurPrompt[], again: (prompt: OurPrompt) => Promise<void> = () => this.#stopRunning()): void {
+    if (this.connection.turns.isTelling) {
+      for (const prompt of prompts) {
+        if (!prompt.isTold || prompt.waitsAs !== undefined) prompt.onTold = () => void again(prompt).catch(() => {});
+      }
+    } else {
+      this.#cancelAgain(prompts).catch(() => {});
+    }
+  }
+
+  /** For servers that do not say when a turn begins. */
+  async #cancelAgain(prompts: OurPrompt[]): Promise<void> {
     for (const wait of CANCEL_AGAIN) {
       await new Promise((resolve) => setTimeout(resolve, wait));
-      if (!turns.some((turn) => this.#running.has(turn))) return;
-      await this.connection.acp.notify("session/cancel", { sessionId: this.id });
+      if (!prompts.some((prompt) => this.#prompts.has(prompt))) return;
+      await this.#stopRunning();
     }
   }
 

@@ -44,6 +44,31 @@ it("reads what a gap left out from the session's history, and gives nothing twic
   await sandbox.close();
 });
 
+it("learns where a resumed session's history ends without asking for what cannot be", async () => {
+  const history = ["1", "2", "3"].map((text, index) => ({
+    sequence: index + 1,
+    time: "2026-01-01T00:00:00.000Z",
+    source: "agent",
+    envelope: update(text),
+  }));
+  const asked: unknown[] = [];
+  const script = new Script({
+    "session/resume": () => ({ _meta: META }),
+    "_sandboxagent/session/get": () => ({ sessionId: "s", eventCount: 2 }),
+    "_sandboxagent/session/events": ({ after }) => {
+      asked.push(after);
+      return { hasMore: false, events: history.slice(after as number, asked.length === 1 ? 2 : 3) };
+    },
+  });
+  const sandbox = new SandboxAgent({ url: "http://script.invalid", agent: "mock", fetch: script.fetch });
+  const texts = textsOf(await sandbox.sessions.resume("s"));
+  await expect.poll(() => asked).toEqual([2]);
+  script.send({ jsonrpc: "2.0", method: "_sandboxagent/stream/gap", params: { fromId: 1, toId: 1, sessions: ["s"] } });
+  await expect.poll(() => texts).toEqual(["3"]);
+  expect(asked).toEqual([2, 2]);
+  await sandbox.close();
+});
+
 it("holds an answer back until the events that preceded it have come", async () => {
   const script = new Script({
     "session/new": () => ({ sessionId: "s", _meta: META }),

@@ -80,6 +80,62 @@ describe("a turn", () => {
   });
 });
 
+describe("a turn at a session that others use as well", () => {
+  it("has only its own text when it waited behind another client's", async () => {
+    const other = await SandboxAgent.connect({ url: server.url, agent: "mock" });
+    try {
+      const session = await sandbox.sessions.create({ cwd: "/tmp" });
+      const same = await other.sessions.resume(session.id);
+      const first = session.prompt("slow 8");
+      let second: Promise<string> | null = null;
+      let text = "";
+      for await (const update of first) {
+        if (update.sessionUpdate !== "agent_message_chunk" || update.content.type !== "text") continue;
+        text += update.content.text;
+        second ??= same.prompt("mine").text();
+      }
+      expect(text).toBe("tick 1 tick 2 tick 3 tick 4 tick 5 tick 6 tick 7 tick 8 ");
+      expect(await second).toBe("mine");
+    } finally {
+      await other.close();
+    }
+  });
+
+  it("is taken back by its signal while it waits, and the turn before it goes on", async () => {
+    const other = await SandboxAgent.connect({ url: server.url, agent: "mock" });
+    try {
+      const session = await sandbox.sessions.create({ cwd: "/tmp" });
+      const same = await other.sessions.resume(session.id);
+      const abort = new AbortController();
+      const first = session.prompt("slow 10");
+      let second: Promise<string> | null = null;
+      let ticks = 0;
+      for await (const update of first) {
+        if (update.sessionUpdate !== "agent_message_chunk") continue;
+        second ??= same.prompt("never", { signal: abort.signal }).then(({ stopReason }) => stopReason);
+        if (++ticks === 5) abort.abort();
+      }
+      expect(ticks).toBe(10);
+      expect((await first).stopReason).toBe("end_turn");
+      expect(await second).toBe("cancelled");
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe("what an agent asks without a handler", () => {
+  it("is a permission that is rejected, so that the turn goes on", async () => {
+    const session = await sandbox.sessions.create({ cwd: "/tmp" });
+    expect(await session.prompt("tool ls").text()).toBe("The permission was rejected.");
+  });
+
+  it("is a question that is rejected", async () => {
+    const session = await sandbox.sessions.create({ cwd: "/tmp" });
+    expect(await session.prompt("question").text()).toContain('"outcome":"rejected"');
+  });
+});
+
 describe("what an agent asks", () => {
   it("is answered by the session's permission handler", async () => {
     const session = await sandbox.sessions.create({ cwd: "/tmp" });

@@ -28,7 +28,7 @@ class ArchiveLimits:
     max_gzip_ratio: int
     """Applies once `gzip_ratio_after` bytes came out, so that short runs of zeros pass."""
     gzip_ratio_after: int
-    refuse_backslash: bool = False
+    refuse_backslash: bool
     """Whether a name with a backslash, a path on other systems, is refused."""
 
 

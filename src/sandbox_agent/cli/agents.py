@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sandbox_agent.cli.completion import complete_agents
 from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.errors import InstallError, SandboxAgentError
@@ -51,7 +52,7 @@ def list_(target: Target) -> None:
 
 
 @agents.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_agents)
 @target_options
 def show(target: Target, agent: str) -> None:
     """Show details of an agent and how to install it."""
@@ -65,7 +66,7 @@ def show(target: Target, agent: str) -> None:
         [
             ("agent", facts["id"]),
             ("name", facts.get("name")),
-            ("installed", "yes" if facts["installed"] else _absent(facts)),
+            ("status", "installed" if facts["installed"] else _absent(facts)),
             ("version", facts.get("version")),
             ("source", facts.get("source")),
             ("path", facts.get("path")),
@@ -77,7 +78,7 @@ def show(target: Target, agent: str) -> None:
 
 
 @agents.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_agents)
 @click.option("--reinstall", is_flag=True, help="Reinstall even if installed.")
 @click.option("--agent-version", help="Version of the agent.")
 @click.option("--agent-process-version", help="Version of the agent's ACP adapter.")
@@ -88,7 +89,7 @@ def install(target: Target, agent: str, **options: Any) -> None:
 
 
 @click.command("install-agent")
-@click.argument("agent", metavar="AGENT|all")
+@click.argument("agent", metavar="AGENT|all", shell_complete=complete_agents)
 @click.option("--reinstall", is_flag=True, help="Reinstall even if installed.")
 @click.option("--agent-version", help="Version of the agent.")
 @click.option("--agent-process-version", help="Version of the agent's ACP adapter.")

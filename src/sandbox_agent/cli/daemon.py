@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from sandbox_agent.cli.daemon_state import DaemonState, forget_state, read_state, state_path, write_state
 from sandbox_agent.cli.target import Target, run_async, target_options
+from sandbox_agent.client.launch import launch_server
 from sandbox_agent.errors import ConfigError, SandboxAgentError
 from sandbox_agent.version import __version__
 
-_START = 30.0
 _STOP = 10.0
 _DATA_DIR = click.option("--data-dir", help="Directory for history, installed agents and the daemon's state.")
 
@@ -85,41 +83,24 @@ async def _health(state: DaemonState) -> dict[str, Any]:
         return await sandbox.health()
 
 
-def _launch(data_dir: str | None, token: str | None, flags: dict[str, Any]) -> DaemonState:
+def _launch(data_dir: str | None, token: str | None, options: dict[str, Any]) -> DaemonState:
     home = state_path(data_dir).parent
     home.mkdir(parents=True, exist_ok=True)
     log = home / "daemon.log"
-    args = [sys.executable, "-m", "sandbox_agent", "server", "--data-dir", str(home)]
-    for name, value in flags.items():
-        args += [f"--{name}", str(value)] if value is not None else []
-    env = {name: value for name, value in os.environ.items() if name != "SANDBOX_AGENT_TOKEN"}
-    if token is None:
-        args.append("--no-token")
-    else:
-        env["SANDBOX_AGENT_TOKEN"] = token
+    flags = ["--data-dir", str(home), *(("--no-token",) if token is None else ())]
+    for name, value in options.items():
+        flags += [f"--{name}", str(value)] if value is not None else []
     log.unlink(missing_ok=True)
     with log.open("ab") as output:
         log.chmod(0o600)
-        process = subprocess.Popen(
-            args, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, start_new_session=True, cwd="/"
-        )
-    state = DaemonState(process.pid, _address(process, log), __version__, token, str(log))
+        try:
+            server = run_async(launch_server(flags=tuple(flags), token=token, log=output, cwd="/"))
+        except ConfigError:
+            said = log.read_text(errors="replace").strip()
+            raise ConfigError(f"the server did not start: {said or f'see {log}'}") from None
+    state = DaemonState(server.pid, server.url, __version__, server.token, str(log))
     write_state(state, data_dir)
     return state
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + _START
-    while time.monotonic() < deadline:
-        said = log.read_text(errors="replace")
-        for line in said.splitlines():
-            if line.startswith("listening on "):
-                return line.removeprefix("listening on ")
-        if process.poll() is not None:
-            raise ConfigError(f"the server did not start: {said.strip() or 'it said nothing'}")
-        time.sleep(0.05)
-    process.kill()
-    raise ConfigError(f"the server did not say where it listens within {_START:g} s; see {log}")
 
 
 def _end(state: DaemonState) -> None:

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 import click
 
+from sandbox_agent.cli.completion import complete_sessions
 from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.client.files import Files
 
 T = TypeVar("T")
-_SESSION = click.option("--session", help="Resolve relative paths from this session's working directory.")
+_SESSION = click.option(
+    "--session", shell_complete=complete_sessions, help="Resolve relative paths from this session's working directory."
+)
 
 
 @click.group(cls=SuggestingGroup)

@@ -21,9 +21,10 @@ class SuggestingGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = get_close_matches(args[0], self.list_commands(ctx))
-            if near:
-                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
-            raise
+            if not near:
+                raise
+            hint = f"{error.message} Did you mean {' or '.join(map(repr, near))}?"
+            raise click.UsageError(hint, ctx) from None
 
 
 class LazyGroup(SuggestingGroup):

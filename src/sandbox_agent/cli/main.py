@@ -27,6 +27,7 @@ _COMMANDS = {
     "install-agent": ("sandbox_agent.cli.agents:install_agent", "Install an agent, or all of them."),
     "run": ("sandbox_agent.cli.run:run", "Send a prompt to an agent and stream its answer."),
     "sessions": ("sandbox_agent.cli.sessions:sessions", "List, watch, export and end sessions."),
+    "store": ("sandbox_agent.cli.store:store", "Check and repair the saved history."),
 }
 
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import click
 
+from sandbox_agent.cli.completion import complete_agents, complete_sessions
 from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 
-_AGENT = click.option("--agent", help="Agent that owns the session, if the id is ambiguous.")
+_AGENT = click.option(
+    "--agent", shell_complete=complete_agents, help="Agent that owns the session, if the id is ambiguous."
+)
 
 
 @click.group(cls=SuggestingGroup)
@@ -22,7 +25,7 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@click.option("--agent", help="Filter by agent.")
+@click.option("--agent", shell_complete=complete_agents, help="Filter by agent.")
 @click.option("--cwd", help="Filter by working directory.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of sessions.")
 @target_options
@@ -48,7 +51,7 @@ def list_(target: Target, agent: str | None, cwd: str | None, limit: int) -> Non
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @_AGENT
 @target_options
 def show(target: Target, session: str, agent: str | None) -> None:
@@ -75,7 +78,7 @@ def show(target: Target, session: str, agent: str | None) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @click.option("--after", type=click.IntRange(0), default=0, help="Start after this sequence number.")
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of events.")
 @click.option("--legacy", is_flag=True, help="Use the event format of the previous API.")
@@ -98,7 +101,7 @@ def events(target: Target, session: str, after: int, limit: int | None, agent: s
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @click.option(
     "--format",
     "form",
@@ -132,7 +135,7 @@ def export(target: Target, session: str, form: str, output: Path | None, agent: 
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @_AGENT
 @target_options
 def terminate(target: Target, session: str, agent: str | None) -> None:
@@ -150,7 +153,7 @@ def terminate(target: Target, session: str, agent: str | None) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @click.option("--replay/--no-replay", default=True, show_default=True, help="Show the conversation so far first.")
 @_AGENT
 @target_options

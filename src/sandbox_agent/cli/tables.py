@@ -1,4 +1,4 @@
-"""Tables that fit 80 columns, with or without a terminal."""
+"""Tables: cut to the width of a terminal, whole where a program reads them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 Cell = str | Text
+_WHOLE = 100_000
+"""A width that cuts nothing."""
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str, keep: int = 0) -> None:
     """One line a row. Column number `keep` is never cut: it is what one copies into the next command."""
-    console = Console(highlight=False)
+    console = _console()
     held = [list(row) for row in rows]
     if not held:
         console.print(Text(empty, style="dim"))
@@ -30,7 +32,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty
 
 def print_facts(facts: Iterable[tuple[str, str | Text | None]]) -> None:
     """Names and values, one a line; what is None is left out."""
-    console = Console(highlight=False)
+    console = _console()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -38,6 +40,11 @@ def print_facts(facts: Iterable[tuple[str, str | Text | None]]) -> None:
         if value is not None and value != "":
             table.add_row(name, value)
     console.print(table)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WHOLE)
 
 
 def ago(moment: str | None) -> str:

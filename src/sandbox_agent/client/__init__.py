@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from sandbox_agent.client.asking import PermissionRequest, QuestionRequest
     from sandbox_agent.client.blocking import BlockingSandboxAgent, BlockingSession
     from sandbox_agent.client.files import FileEntry, Files
-    from sandbox_agent.client.inventory import SessionInfo
-    from sandbox_agent.client.sandbox import SandboxAgent
+    from sandbox_agent.client.sandbox import SandboxAgent, SessionInfo
     from sandbox_agent.client.session import HistoryEvent, Session
     from sandbox_agent.client.turn import Turn
     from sandbox_agent.client.updates import StreamGap, UnknownUpdate, Update, text_of
@@ -27,7 +26,7 @@ _HOMES = {
     "QuestionRequest": "asking",
     "SandboxAgent": "sandbox",
     "Session": "session",
-    "SessionInfo": "inventory",
+    "SessionInfo": "sandbox",
     "StreamGap": "updates",
     "Turn": "turn",
     "UnknownUpdate": "updates",

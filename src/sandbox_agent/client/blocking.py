@@ -10,10 +10,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sandbox_agent.client.agents import AgentInfo
-from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
 from sandbox_agent.client.files import FileEntry, Files
-from sandbox_agent.client.inventory import SessionInfo
-from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent
+from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent, SessionInfo
 from sandbox_agent.client.session import HistoryEvent, Session
 from sandbox_agent.client.turn import Turn
 from sandbox_agent.client.updates import Update, text_of
@@ -142,15 +140,9 @@ class BlockingSandboxAgent:
         self._loop = _Loop()
 
     @classmethod
-    def connect(
-        cls,
-        url: str = DEFAULT_URL,
-        *,
-        token: str | None = None,
-        on_permission: PermissionHandler | None = None,
-        on_question: QuestionHandler | None = None,
-    ) -> Self:
-        return cls(SandboxAgent.connect(url, token=token, on_permission=on_permission, on_question=on_question))
+    def connect(cls, url: str = DEFAULT_URL, **options: Any) -> Self:
+        """The options are those of `SandboxAgent.connect`."""
+        return cls(SandboxAgent.connect(url, **options))
 
     @classmethod
     def start(cls, **options: Any) -> Self:

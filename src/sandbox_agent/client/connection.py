@@ -4,68 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import msgspec
 from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.connection import Connection
 
-from sandbox_agent.client.answering import Answering
-from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
+from sandbox_agent.client.asking import Answering, PermissionHandler, QuestionHandler
 from sandbox_agent.client.inbox import Inbox
-from sandbox_agent.client.rpc.link import Link, Message
 from sandbox_agent.client.rpc.problems import from_rpc
 from sandbox_agent.client.rpc.transport import RpcTransport
-from sandbox_agent.client.updates import GAP
+from sandbox_agent.client.updates import GAP, Envelope
 from sandbox_agent.core.frames import META
+from sandbox_agent.core.json_values import read_json
 from sandbox_agent.core.methods import CANCEL_REQUEST
-from sandbox_agent.errors import ConnectionLost
+from sandbox_agent.errors import ConnectionLost, SandboxAgentError
 from sandbox_agent.version import __version__
 
 _log = logging.getLogger(__name__)
-_ENDED = "_sandboxagent/session/ended"
 _LAST_WORDS = 5.0
 """Seconds that cancels under way may take when the connection is closed."""
+_FEED = "_sandboxagent/feed/follow"
+_OF_SESSION: dict[str, Callable[[Inbox, Envelope], None]] = {
+    "session/update": Inbox.update,
+    "_sandboxagent/session/ended": Inbox.end,
+    "_sandboxagent/session/turn_queued": Inbox.turn_queued,
+    "_sandboxagent/session/turn_started": Inbox.turn_started,
+    "_sandboxagent/session/turn_ended": Inbox.turn_ended,
+}
+"""Notifications that name a session, and what they are to it; others are only shown to whoever watches."""
 
-
-@dataclass(frozen=True, slots=True)
-class Handlers:
-    """What the program does when an agent asks. None: see `Answering`."""
-
-    permission: PermissionHandler | None = None
-    question: QuestionHandler | None = None
-
-
-class AskParams(dict[str, Any]):
-    """`params` of a request from the agent, with the id that it must be answered under."""
-
-    def __init__(self, params: Message, request_id: Any) -> None:
-        super().__init__(params)
-        self.request_id = request_id
+Message = dict[str, Any]
 
 
 class AgentConnection:
-    def __init__(self, http: httpx.AsyncClient, agent: str, handlers: Handlers, *, retry_for: float) -> None:
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        agent: str,
+        *,
+        on_permission: PermissionHandler | None,
+        on_question: QuestionHandler | None,
+        retry_for: float,
+    ) -> None:
         self.agent = agent
         self.inboxes: dict[str, Inbox] = {}
         self.initialized: schema.InitializeResponse | None = None
-        self._link = Link(http, retry_for=retry_for)
-        self._link.on_reopened = self._attach_again
-        self._transport = RpcTransport(self._link, retry_for=retry_for, room=self._room, sift=_with_request_id)
-        self._answering = Answering(handlers.permission, handlers.question, self.inboxes)
+        self.rpc = RpcTransport(http, self._deliver, retry_for=retry_for, on_reopened=self._reopened)
+        self._arrivals = _Arrivals(self.rpc)
+        self._answering = Answering(on_permission, on_question, self.inboxes)
         self._asked: dict[Any, asyncio.Task[Any]] = {}
-        self._connection = Connection(self._take, self._transport)
+        self._connection = Connection(self._take, self._arrivals)
         self._background: set[asyncio.Task[None]] = set()
         self.closing = asyncio.Event()
         """Set when the connection is about to close: background work says what it must and ends."""
-        self._notices: dict[str, Callable[[Message], None]] = {
-            "session/update": self._take_update,
-            _ENDED: self._take_end,
-            GAP: self._take_gap,
-            CANCEL_REQUEST: self._take_cancel,
-        }
 
     async def open(self) -> None:
         """Raises ConnectionLost, Unauthorized, UnknownAgent, AgentStartFailed."""
@@ -77,6 +72,12 @@ class AgentConnection:
         }
         self.initialized = schema.InitializeResponse.model_validate(await self.call("initialize", params))
 
+    @property
+    def tells_turns(self) -> bool:
+        """Whether the server says which turn runs: those with a feed do."""
+        answer = self.initialized.field_meta if self.initialized is not None else None
+        return _FEED in (((answer or {}).get(META) or {}).get("extensions") or [])
+
     async def call(self, method: str, params: Message) -> Message:
         """The result. Raises what went wrong as one of our errors."""
         try:
@@ -84,14 +85,14 @@ class AgentConnection:
         except RequestError as error:
             raise from_rpc(error.code, str(error), error.data) from None
         except ConnectionError:
-            raise self._transport.failure or ConnectionLost("the connection has been closed") from None
+            raise self._lost() from None
         return result if isinstance(result, dict) else {}
 
     async def notify(self, method: str, params: Message) -> None:
         try:
             await self._connection.send_notification(method, params)
         except ConnectionError:
-            raise self._transport.failure or ConnectionLost("the connection has been closed") from None
+            raise self._lost() from None
 
     def inbox(self, session_id: str, cwd: str) -> Inbox:
         """Where the messages of this session go from now on."""
@@ -117,24 +118,30 @@ class AgentConnection:
             inbox.close()
         await self._connection.close()
 
+    def _lost(self) -> SandboxAgentError:
+        return self.rpc.failure or ConnectionLost("the connection has been closed")
+
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.warning("background work failed agent=%s error=%s", self.agent, error)
 
-    async def _room(self) -> None:
+    async def _deliver(self, lines: list[bytes]) -> None:
+        """Hand messages to ACP's connection; no more are read until those who read updates have room."""
+        self._arrivals.put(lines)
         for inbox in list(self.inboxes.values()):
             await inbox.room()
+
+    def _reopened(self) -> None:
+        for inbox in list(self.inboxes.values()):
+            inbox.lost(None)
 
     async def _take(self, method: str, params: Any, is_notification: bool) -> Any:
         params = params if isinstance(params, dict) else {}
         if is_notification:
-            if (take := self._notices.get(method)) is not None:
-                take(params)
-            elif (inbox := self.inboxes.get(str(params.get("sessionId")))) is not None:
-                inbox.notice(_notification(method, params))
+            self._take_notification(method, params)
             return None
-        request_id = params.request_id if isinstance(params, AskParams) else None
+        request_id = params.request_id if isinstance(params, _AskParams) else None
         task = asyncio.ensure_future(self._answering.answer(method, params))
         self._asked[request_id] = task
         try:
@@ -147,45 +154,65 @@ class AgentConnection:
         finally:
             self._asked.pop(request_id, None)
 
-    def _take_update(self, params: Message) -> None:
-        inbox = self.inboxes.get(str(params.get("sessionId")))
-        if inbox is not None:
-            inbox.update(_notification("session/update", params))
-
-    def _take_end(self, params: Message) -> None:
-        inbox = self.inboxes.get(str(params.get("sessionId")))
-        if inbox is not None:
-            inbox.end(params)
-
-    def _take_gap(self, params: Message) -> None:
-        for inbox in list(self.inboxes.values()):
-            inbox.lost(_notification(GAP, params))
-
-    def _take_cancel(self, params: Message) -> None:
-        task = self._asked.pop(params.get("requestId"), None)
-        if task is not None:
-            task.cancel()
-
-    async def _attach_again(self) -> None:
-        """The server gave us a new connection: attach what the old one was attached to."""
-        for task in list(self._asked.values()):
-            task.cancel()
-        self._asked.clear()
-        for inbox in list(self.inboxes.values()):
-            inbox.lost(None)
-            params = {"sessionId": inbox.session_id, "cwd": inbox.cwd, "mcpServers": []}
-            answer = await self._link.call("session/resume", params)
-            if (error := answer.get("error")) is not None:
-                failure = from_rpc(error.get("code", 0), str(error.get("message", "")), error.get("data"))
-                _log.warning("session not taken up again session=%s error=%s", inbox.session_id, failure)
-        self._transport.renew_requests()
+    def _take_notification(self, method: str, params: Message) -> None:
+        envelope = {"jsonrpc": "2.0", "method": method, "params": params}
+        if method == CANCEL_REQUEST:
+            task = self._asked.pop(params.get("requestId"), None)
+            if task is not None:
+                task.cancel()
+        elif method == GAP:
+            for inbox in list(self.inboxes.values()):
+                inbox.lost(envelope)
+        elif (of_session := self.inboxes.get(str(params.get("sessionId")))) is not None:
+            _OF_SESSION.get(method, Inbox.notice)(of_session, envelope)
 
 
-def _notification(method: str, params: Message) -> Message:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
+class _Arrivals:
+    """The transport as `acp.Connection` wants it: messages instead of bytes, taken one by one."""
+
+    def __init__(self, rpc: RpcTransport) -> None:
+        self._rpc = rpc
+        self._held: deque[Message] = deque()
+        self._arrived = asyncio.Event()
+        self._is_closed = False
+
+    def put(self, lines: list[bytes]) -> None:
+        for line in lines:
+            message = read_json(line)
+            if isinstance(message, dict):
+                self._held.append(_with_request_id(message))
+        self._arrived.set()
+
+    async def send(self, message: Message) -> None:
+        if self._is_closed or self._rpc.failure is not None:
+            if "method" not in message:
+                return  # an answer that nobody waits for any more
+            raise ConnectionError("connection closed")
+        await self._rpc.send(msgspec.json.encode(message))
+
+    async def receive(self) -> Message | None:
+        while not self._held:
+            if self._is_closed:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._held.popleft()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._arrived.set()
+        await self._rpc.close()
+
+
+class _AskParams(dict[str, Any]):
+    """`params` of a request from the agent, with the id that it must be answered under."""
+
+    def __init__(self, params: Message, request_id: Any) -> None:
+        super().__init__(params)
+        self.request_id = request_id
 
 
 def _with_request_id(message: Message) -> Message:
     if "method" in message and "id" in message and isinstance(message.get("params"), dict):
-        message["params"] = AskParams(message["params"], message["id"])
+        message["params"] = _AskParams(message["params"], message["id"])
     return message

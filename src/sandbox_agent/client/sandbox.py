@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import httpx
+import msgspec
 
 from sandbox_agent.client.agents import Agents
 from sandbox_agent.client.api import Api
-from sandbox_agent.client.embedded import EmbeddedServer
 from sandbox_agent.client.files import Files
-from sandbox_agent.client.inventory import SessionInfo, list_sessions
+from sandbox_agent.client.launch import FREE_PORT, LaunchedServer, launch_server
 from sandbox_agent.errors import ConnectionLost
 
 if TYPE_CHECKING:
@@ -23,6 +23,24 @@ if TYPE_CHECKING:
     from sandbox_agent.client.session import Session
 
 DEFAULT_URL = "http://127.0.0.1:2468"
+
+
+class SessionInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A session that the server knows, running or not."""
+
+    session_id: str
+    agent: str
+    alias: str | None = None
+    title: str | None = None
+    cwd: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    ended: bool = False
+    ended_reason: str | None = None
+    event_count: int = 0
+    metadata: dict[str, Any] = {}
 
 
 class SandboxAgent:
@@ -46,7 +64,7 @@ class SandboxAgent:
         self._on_question = on_question
         self._retry_for = retry_for
         self._starting: dict[str, Any] | None = None
-        self._server: EmbeddedServer | None = None
+        self._server: LaunchedServer | None = None
         self._http: httpx.AsyncClient | None = None
         self._connections: dict[str, asyncio.Task[AgentConnection]] = {}
 
@@ -77,12 +95,15 @@ class SandboxAgent:
     ) -> Self:
         """Run a server as a child process for as long as the context lasts."""
         sandbox = cls("", on_permission=on_permission, on_question=on_question, retry_for=5.0)
-        sandbox._starting = {"data_dir": data_dir, "config": config, "env": env, "flags": flags, "log": log}
+        named = (("--data-dir", data_dir), ("--config", config))
+        given = tuple(word for flag, value in named if value is not None for word in (flag, str(value)))
+        port = () if "--port" in flags else FREE_PORT
+        sandbox._starting = {"flags": (*port, *flags, *given), "env": env, "log": log}
         return sandbox
 
     async def __aenter__(self) -> Self:
         if self._starting is not None:
-            self._server = await EmbeddedServer.start(**self._starting)
+            self._server = await launch_server(**self._starting)
             self._url, self._token = self._server.url, self._server.token
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         limits = httpx.Limits(max_connections=None, keepalive_expiry=2.0)  # below the server's, so it never races
@@ -145,7 +166,7 @@ class SandboxAgent:
         """A new conversation. `wishes` are `model`, `mode`, `permission_mode`, `title`, `session_id` (an alias) …
 
         Raises UnknownAgent, AgentNotInstalled, AgentStartFailed, InvalidParams."""
-        from sandbox_agent.client.opening import create  # noqa: PLC0415 - ACP's types take long to import
+        from sandbox_agent.client.session import create  # noqa: PLC0415 - ACP's types take long to import
 
         connection = await self._connection(agent)
         session = await create(connection, str(cwd), mcp_servers or [], wishes)
@@ -157,7 +178,7 @@ class SandboxAgent:
         self, session_id: str, *, agent: str | None = None, cwd: str | Path | None = None
     ) -> Session:
         """Attach to a session and have its conversation replayed into `session.replay`. Raises UnknownSession."""
-        from sandbox_agent.client.opening import load  # noqa: PLC0415
+        from sandbox_agent.client.session import load  # noqa: PLC0415
 
         return await load(await self._connection_for(session_id, agent), session_id, str(cwd or "/"))
 
@@ -165,13 +186,13 @@ class SandboxAgent:
         self, session_id: str, *, agent: str | None = None, cwd: str | Path | None = None
     ) -> Session:
         """Attach to a session without replay. Raises UnknownSession, SessionEnded."""
-        from sandbox_agent.client.opening import resume  # noqa: PLC0415
+        from sandbox_agent.client.session import resume  # noqa: PLC0415
 
         return await resume(await self._connection_for(session_id, agent), session_id, str(cwd or "/"))
 
     async def get_session(self, session_id: str, *, agent: str | None = None) -> Session:
         """A session without attaching to it: to read its history, describe, terminate or delete it."""
-        from sandbox_agent.client.opening import refer  # noqa: PLC0415
+        from sandbox_agent.client.session import refer  # noqa: PLC0415
 
         return await refer(await self._connection_for(session_id, agent), session_id)
 
@@ -179,13 +200,15 @@ class SandboxAgent:
         self, *, agent: str | None = None, cwd: str | None = None, limit: int | None = None
     ) -> list[SessionInfo]:
         """The newest first."""
-        found: AsyncIterator[SessionInfo] = list_sessions(self.api, agent=agent, cwd=cwd)
         sessions: list[SessionInfo] = []
-        async for session in found:
-            sessions.append(session)
-            if limit is not None and len(sessions) >= limit:
+        cursor: str | None = None
+        while limit is None or len(sessions) < limit:
+            page = await self.api.get("/v1/sessions", agent=agent, cwd=cwd, cursor=cursor)
+            sessions += msgspec.convert(page["sessions"], list[SessionInfo])
+            cursor = page.get("nextCursor")
+            if cursor is None:
                 break
-        return sessions
+        return sessions[:limit]
 
     async def _connection_for(self, session_id: str, agent: str | None) -> AgentConnection:
         if agent is None:
@@ -205,12 +228,17 @@ class SandboxAgent:
             raise
 
     async def _open(self, agent: str) -> AgentConnection:
-        from sandbox_agent.client.connection import AgentConnection, Handlers  # noqa: PLC0415
+        from sandbox_agent.client.connection import AgentConnection  # noqa: PLC0415
 
         if self._http is None:
             raise ConnectionLost("not connected: use `async with`")
-        handlers = Handlers(self._on_permission, self._on_question)
-        connection = AgentConnection(self._http, agent, handlers, retry_for=self._retry_for)
+        connection = AgentConnection(
+            self._http,
+            agent,
+            on_permission=self._on_permission,
+            on_question=self._on_question,
+            retry_for=self._retry_for,
+        )
         try:
             await connection.open()
         except BaseException:

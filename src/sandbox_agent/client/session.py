@@ -1,4 +1,6 @@
-"""A conversation with an agent. It outlives the program, the connection and the server."""
+"""A conversation with an agent: how one is made or attached to, and what can be done with it.
+
+It outlives the program, the connection and the server."""
 
 from __future__ import annotations
 
@@ -8,11 +10,22 @@ from typing import Any, Literal
 
 from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
 from sandbox_agent.client.connection import AgentConnection
-from sandbox_agent.client.inbox import Inbox
-from sandbox_agent.client.recovery import EVENTS
+from sandbox_agent.client.inbox import EVENTS, Inbox
 from sandbox_agent.client.turn import Turn, prompt_blocks
 from sandbox_agent.client.updates import Envelope, Update, read_update
 from sandbox_agent.core.frames import META
+from sandbox_agent.errors import InvalidParams, NotFound
+
+_WISHES = {
+    "session_id": "requestedSessionId",
+    "title": "title",
+    "model": "model",
+    "mode": "agentMode",
+    "permission_mode": "permissionMode",
+    "skills": "skills",
+    "metadata": "metadata",
+    "agent_version": "agentVersionRequested",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +72,13 @@ class Session:
         return self._inbox.ended is not None
 
     def on_permission(self, handler: PermissionHandler | None) -> None:
-        """Let this session's permission requests be answered by `handler`."""
+        """Let this session's permission requests be answered by `handler`, those that are open too."""
         self._inbox.on_permission = handler
+        self._inbox.handler_set.set()
 
     def on_question(self, handler: QuestionHandler | None) -> None:
         self._inbox.on_question = handler
+        self._inbox.handler_set.set()
 
     def prompt(self, content: str | list[Any]) -> Turn:
         """A turn, ready to be iterated over. Prompts of one session run one after the other."""
@@ -166,3 +181,61 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session {self.id} of {self.agent}>"
+
+
+async def create(
+    connection: AgentConnection, cwd: str, mcp_servers: list[dict[str, Any]], wishes: dict[str, Any]
+) -> Session:
+    unknown = sorted(wishes.keys() - _WISHES.keys())
+    if unknown:
+        raise InvalidParams(f"create_session does not know {', '.join(unknown)}; it knows {', '.join(_WISHES)}")
+    params: dict[str, Any] = {"cwd": cwd, "mcpServers": mcp_servers}
+    if wishes:
+        params["_meta"] = {META: {_WISHES[name]: value for name, value in wishes.items()}}
+    answer = await connection.call("session/new", params)
+    return Session(connection, connection.inbox(answer["sessionId"], cwd), answer)
+
+
+async def load(connection: AgentConnection, session_id: str, cwd: str) -> Session:
+    session_id, cwd = await _named(connection, session_id, cwd)
+    inbox = connection.inbox(session_id, cwd)
+    inbox.replay = []
+    try:
+        answer = await connection.call("session/load", {"sessionId": session_id, "cwd": cwd, "mcpServers": []})
+        replayed = inbox.replay
+    except BaseException:
+        connection.inboxes.pop(session_id, None)
+        raise
+    finally:
+        inbox.replay = None
+    session = Session(connection, inbox, answer)
+    session.replay = [read_update(envelope) for envelope in replayed]
+    return session
+
+
+async def resume(connection: AgentConnection, session_id: str, cwd: str) -> Session:
+    session_id, cwd = await _named(connection, session_id, cwd)
+    is_new = session_id not in connection.inboxes
+    inbox = connection.inbox(session_id, cwd)
+    try:
+        answer = await connection.call("session/resume", {"sessionId": session_id, "cwd": cwd, "mcpServers": []})
+    except BaseException:
+        if is_new:
+            connection.inboxes.pop(session_id, None)
+        raise
+    return Session(connection, inbox, answer)
+
+
+async def refer(connection: AgentConnection, session_id: str) -> Session:
+    """A session that is not attached: no updates come."""
+    known = await connection.call("_sandboxagent/session/get", {"sessionId": session_id})
+    return Session(connection, Inbox(known["sessionId"], known.get("cwd") or "/", connection), known)
+
+
+async def _named(connection: AgentConnection, name: str, cwd: str) -> tuple[str, str]:
+    """The id that the session's updates carry, and its cwd; `name` may be an alias, or known to the agent only."""
+    try:
+        known = await connection.call("_sandboxagent/session/get", {"sessionId": name})
+    except NotFound:
+        return name, cwd
+    return str(known["sessionId"]), str(known.get("cwd") or cwd)

@@ -13,6 +13,7 @@ from sandbox_agent.client.connection import AgentConnection
 from sandbox_agent.client.inbox import Inbox, TurnBox
 from sandbox_agent.client.updates import Envelope, Update, read_update, text_of
 from sandbox_agent.core.frames import META
+from sandbox_agent.core.methods import CANCEL_REQUEST
 from sandbox_agent.errors import SessionEnded
 
 _CANCEL_AGAIN = 1.0
@@ -89,7 +90,7 @@ class Turn:
             if not box.is_sent:
                 asking.cancel()
             elif not asking.done():
-                self._connection.spawn(cancel_until_done(self._connection, self._inbox, asking))
+                self._connection.spawn(_cancel(self._connection, self._inbox, box, asking))
 
     async def _ask(self, box: TurnBox, before: TurnBox | None) -> dict[str, Any]:
         if before is not None:
@@ -98,16 +99,25 @@ class Turn:
         return await self._connection.call("session/prompt", self._params)
 
 
-async def cancel_until_done(connection: AgentConnection, inbox: Inbox, asking: asyncio.Task[dict[str, Any]]) -> None:
-    """A cancel may overtake the prompt that it is meant for, so it is said again until the turn has ended."""
+async def _cancel(
+    connection: AgentConnection, inbox: Inbox, box: TurnBox, asking: asyncio.Task[dict[str, Any]]
+) -> None:
+    """End the turn if it runs, take the prompt back if it waits; both once, when the server says which it is.
+
+    To a server that does not say, a cancel may be sent before the turn has begun: then it is sent again."""
     closing = asyncio.create_task(connection.closing.wait())
     try:
         async with asyncio.timeout(_CANCEL_FOR):
-            while not asking.done():
-                await connection.notify("session/cancel", {"sessionId": inbox.session_id})
-                await asyncio.wait({asking, closing}, timeout=_CANCEL_AGAIN, return_when=asyncio.FIRST_COMPLETED)
-                if closing.done():
-                    return
+            while not asking.done() and not closing.done():
+                moved = asyncio.create_task(box.moved.wait())
+                box.moved.clear()
+                if box.waits_as is not None:
+                    await connection.notify(CANCEL_REQUEST, {"requestId": box.waits_as})
+                elif box.is_told or not inbox.tells_turns:  # else what runs may be somebody else's
+                    await connection.notify("session/cancel", {"sessionId": inbox.session_id})
+                again = None if inbox.tells_turns else _CANCEL_AGAIN
+                await asyncio.wait({asking, closing, moved}, timeout=again, return_when=asyncio.FIRST_COMPLETED)
+                moved.cancel()
     except TimeoutError:
         pass
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import NamedTuple
 
 
 class ClientCall(enum.Enum):
@@ -22,22 +23,31 @@ class ClientCall(enum.Enum):
     AGENT = "goes to the connection's agent"
 
 
-CLIENT_CALLS: dict[str, ClientCall] = {
-    "initialize": ClientCall.INITIALIZE,
-    "authenticate": ClientCall.AGENT,
-    "logout": ClientCall.AGENT,
-    "session/new": ClientCall.CREATE,
-    "session/load": ClientCall.LOAD,
-    "session/resume": ClientCall.RESUME,
-    "session/fork": ClientCall.FORK,
-    "session/list": ClientCall.LIST,
-    "session/prompt": ClientCall.PROMPT,
-    "session/close": ClientCall.FINISH,
-    "session/delete": ClientCall.FINISH,
-    "session/set_mode": ClientCall.CONFIGURE,
-    "session/set_model": ClientCall.CONFIGURE,
-    "session/set_config_option": ClientCall.CONFIGURE,
+class Method(NamedTuple):
+    call: ClientCall
+    may_repeat: bool
+    """Whether a client that does not know if the server has its request may send it again."""
+
+
+METHODS: dict[str, Method] = {
+    "initialize": Method(ClientCall.INITIALIZE, may_repeat=True),
+    "authenticate": Method(ClientCall.AGENT, may_repeat=False),
+    "logout": Method(ClientCall.AGENT, may_repeat=True),
+    "session/new": Method(ClientCall.CREATE, may_repeat=False),
+    "session/load": Method(ClientCall.LOAD, may_repeat=True),
+    "session/resume": Method(ClientCall.RESUME, may_repeat=True),
+    "session/fork": Method(ClientCall.FORK, may_repeat=False),
+    "session/list": Method(ClientCall.LIST, may_repeat=True),
+    "session/prompt": Method(ClientCall.PROMPT, may_repeat=True),  # under its turnId, which clients always give
+    "session/close": Method(ClientCall.FINISH, may_repeat=True),
+    "session/delete": Method(ClientCall.FINISH, may_repeat=True),
+    "session/set_mode": Method(ClientCall.CONFIGURE, may_repeat=True),
+    "session/set_model": Method(ClientCall.CONFIGURE, may_repeat=True),
+    "session/set_config_option": Method(ClientCall.CONFIGURE, may_repeat=True),
+    "_sandboxagent/fs/move": Method(ClientCall.SERVER, may_repeat=False),
+    "_sandboxagent/fs/delete_entry": Method(ClientCall.SERVER, may_repeat=False),
 }
+"""Requests of clients. Our other extensions are all answered by the server, and may be repeated."""
 
 EXTENSION_PREFIX = "_sandboxagent/"
 CANCEL_REQUEST = "$/cancel_request"
@@ -75,9 +85,15 @@ UNLIMITED = frozenset({"session/prompt", "_sandboxagent/agent/install"})
 
 def client_call(method: str, *, has_session: bool) -> ClientCall:
     """How to treat a request from a client. Unknown methods pass through."""
-    known = CLIENT_CALLS.get(method)
+    known = METHODS.get(method)
     if known is not None:
-        return known
+        return known.call
     if method.startswith(EXTENSION_PREFIX):
         return ClientCall.SERVER
     return ClientCall.SESSION if has_session else ClientCall.AGENT
+
+
+def may_repeat(method: str) -> bool:
+    """Whether sending the request twice does no harm. Of methods that we do not know nobody can say."""
+    known = METHODS.get(method)
+    return known.may_repeat if known is not None else method.startswith(EXTENSION_PREFIX)

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from sandbox_agent.archives.rules import KIB, ArchiveLimits, clip
 from sandbox_agent.errors import ShuttingDown, TooLarge, TooMany, UploadStalled
 from sandbox_agent.files import operations
+from sandbox_agent.files.journal import UploadJournal
 from sandbox_agent.files.paths import Roots, Standing, absolute, split
 from sandbox_agent.files.reading import OpenFile
 from sandbox_agent.files.results import FsActionResult, FsEntry, FsMoveResult, FsStat, FsUploadResult, FsWriteResult
@@ -52,17 +53,23 @@ class _Pending(Protocol):
 class FileService:
     """Files beneath `roots`, or anywhere when there are none. Relative paths start at `base`, else at `cwd`.
 
-    What waits for the disk runs on worker threads. Call `close` when no operation is under way any more.
+    What waits for the disk runs on worker threads. With `data_dir` uploads are noted there, for `mend`. Call `close`
+    when no operation is under way any more.
     """
 
-    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits) -> None:
+    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits, *, data_dir: Path | None = None) -> None:
         self._roots = Roots([(root.absolute(), root.resolve()) for root in roots])
         self._cwd = self._start(cwd.absolute())
         self.limits = limits
         self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="files")
         self._is_closed = False
+        self._journal = UploadJournal(data_dir)
         self._operations = _Gate(self.limits.max_operations, "file operations")
         self._streams = _Gate(self.limits.max_streams, "open files and uploads")
+
+    async def mend(self) -> None:
+        """Remove or finish what the uploads of a server that was killed have left under the same `data_dir`."""
+        await self._run(partial(self._journal.mend, self._roots))
 
     async def stat(self, path: str, *, base: Path | None = None) -> FsStat:
         return await self._operate(operations.stat_path, path, base)
@@ -116,7 +123,7 @@ class FileService:
     async def write_stream(self, path: str, body: AsyncIterator[bytes], *, base: Path | None = None) -> FsWriteResult:
         """Receive a file of any size. It replaces the old one when complete; otherwise nothing changes."""
         where = self._absolute(path, base)
-        begin = partial(PendingFile, self._roots, where, self.limits.max_file_bytes)
+        begin = partial(PendingFile, self._roots, where, self.limits.max_file_bytes, self._journal)
         with self._streams.enter():
             file, _ = await self._receive(begin, PendingFile.write, PendingFile.commit, body, where)
         return FsWriteResult(path=where, bytes_written=file.bytes_written)
@@ -126,7 +133,7 @@ class FileService:
     ) -> FsUploadResult:
         """Unpack a tar, compressed or not (None: look at it), into `path`. A bad archive changes nothing."""
         where = self._absolute(path, base)
-        begin = partial(PendingTree, self._roots, where, self.limits, is_gzip=is_gzip)
+        begin = partial(PendingTree, self._roots, where, self.limits, self._journal, is_gzip=is_gzip)
         with self._streams.enter():
             _, (paths, truncated) = await self._receive(begin, PendingTree.feed, PendingTree.commit, body, where)
         return FsUploadResult(paths=paths, truncated=truncated)
@@ -135,6 +142,7 @@ class FileService:
         """Wait for what the workers are doing, and let them go. Later operations raise ShuttingDown."""
         self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        self._journal.close()
 
     async def _receive(
         self,

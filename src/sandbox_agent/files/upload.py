@@ -13,15 +13,14 @@ from sandbox_agent.archives.staging import Staging
 from sandbox_agent.archives.tar import TarReader
 from sandbox_agent.errors import BadArchive, Conflict
 from sandbox_agent.files.failures import explained
+from sandbox_agent.files.journal import SAVED, TREE, Note, UploadJournal
 from sandbox_agent.files.merge import merge
-from sandbox_agent.files.paths import Roots
+from sandbox_agent.files.paths import Roots, join
 from sandbox_agent.files.reading import check_device
 from sandbox_agent.files.trees import remove_tree, temporary_name
 from sandbox_agent.files.walk import READ_DIRECTORY, Missing, locate
 
 MAX_REPORTED = 1024
-_TREE = "tree"
-_SAVED = "saved"
 
 
 class PendingTree:
@@ -30,8 +29,11 @@ class PendingTree:
     `abort` may be called at any time, from any thread; after `commit` it does nothing.
     """
 
-    def __init__(self, roots: Roots, path: str, limits: ArchiveLimits, *, is_gzip: bool | None) -> None:
+    def __init__(
+        self, roots: Roots, path: str, limits: ArchiveLimits, journal: UploadJournal, *, is_gzip: bool | None
+    ) -> None:
         self._roots = roots
+        self._journal = journal
         self._path = path
         self._lock = threading.Lock()
         self._is_over = False
@@ -66,7 +68,7 @@ class PendingTree:
             if self._is_new:
                 self._place()
             else:
-                merge(self._tree, self._anchor, self._saved)
+                self._merge(self._anchor)
             names = self._staging.names
             self._end()
         prefix = self._path.rstrip("/")
@@ -87,13 +89,15 @@ class PendingTree:
             if status is not None and not stat.S_ISDIR(status.st_mode):
                 raise Conflict(f"{clip(self._path)} exists and is not a directory")
             self._anchor = self._hold("." if self._is_new else spot.name, spot.fd)
+            self._directory = join(spot.real[:-1] if self._is_new else spot.real)
+        self._journal.write(Note(self._directory, self._name))
         os.mkdir(self._name, 0o700, dir_fd=self._anchor)
         self._has_staging = True
         self._root = self._hold(self._name, self._anchor)
-        os.mkdir(_TREE, dir_fd=self._root)
-        os.mkdir(_SAVED, 0o700, dir_fd=self._root)
-        self._tree = self._hold(_TREE, self._root)
-        self._saved = self._hold(_SAVED, self._root)
+        os.mkdir(TREE, dir_fd=self._root)
+        os.mkdir(SAVED, 0o700, dir_fd=self._root)
+        self._tree = self._hold(TREE, self._root)
+        self._saved = self._hold(SAVED, self._root)
 
     def _hold(self, name: str, dir_fd: int) -> int:
         fd = os.open(name, READ_DIRECTORY, dir_fd=dir_fd)
@@ -123,13 +127,21 @@ class PendingTree:
         """The target did not exist when we began: one rename makes it, unless somebody was faster."""
         with locate(self._roots, self._path, missing=Missing.CREATE) as spot:
             if spot.status_or_none() is None:
-                os.rename(_TREE, spot.name, src_dir_fd=self._root, dst_dir_fd=spot.fd)
+                os.rename(TREE, spot.name, src_dir_fd=self._root, dst_dir_fd=spot.fd)
                 return
             target = os.open(spot.name, READ_DIRECTORY, dir_fd=spot.fd)
             try:
-                merge(self._tree, target, self._saved)
+                self._merge(target)
             finally:
                 os.close(target)
+
+    def _merge(self, target: int) -> None:
+        self._journal.write(Note(self._directory, self._name, target=self._path))
+        try:
+            merge(self._tree, target, self._saved)
+        except BaseException:
+            self._journal.write(Note(self._directory, self._name))  # it has undone what it did
+            raise
 
     def _end(self) -> None:
         self._is_over = True
@@ -139,6 +151,7 @@ class PendingTree:
         except FileNotFoundError:
             pass
         finally:
+            self._journal.drop(self._name)
             self._close()
 
     def _close(self) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, TooLarge
 from sandbox_agent.files.failures import explained
-from sandbox_agent.files.paths import Roots
+from sandbox_agent.files.journal import Note, UploadJournal
+from sandbox_agent.files.paths import Roots, join
 from sandbox_agent.files.reading import check_device, check_regular
 from sandbox_agent.files.trees import temporary_name
 from sandbox_agent.files.walk import Missing, Spot, locate
@@ -25,8 +26,9 @@ class PendingFile:
     thread, and after `commit` does nothing.
     """
 
-    def __init__(self, roots: Roots, path: str, max_bytes: int | None) -> None:
+    def __init__(self, roots: Roots, path: str, max_bytes: int | None, journal: UploadJournal) -> None:
         self._roots = roots
+        self._journal = journal
         self._path = path
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
@@ -37,6 +39,7 @@ class PendingFile:
             with explained(path):
                 _check_target(self._spot, path)
                 self._name = temporary_name("part")
+                journal.write(Note(join(self._spot.real[:-1]), self._name))
                 self._fd = os.open(self._name, _CREATE, 0o666, dir_fd=self._spot.fd)
         except BaseException:
             self._spot.close()
@@ -77,6 +80,7 @@ class PendingFile:
         self._is_over = True
         os.close(self._fd)
         self._spot.close()
+        self._journal.drop(self._name)
 
 
 def _check_target(spot: Spot, path: str) -> os.stat_result | None:

@@ -57,12 +57,16 @@ class App:
         try:
             is_room = telemetry.in_flight <= limits.in_flight and telemetry.subscribers <= limits.subscribers
             if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope):
+                if "admitted" in scope:
+                    scope["admitted"]()
                 await door.app(scope, receive, watch)  # the hot path, without a detour
             else:
                 admission = self._gate.judge(scope, place)
                 if admission.headers:
                     answer = _adding(watch, admission.headers)
                 if admission.response is None:
+                    if admission.is_trusted and "admitted" in scope:
+                        scope["admitted"]()
                     self._check_limits(is_stream=is_stream)
                     await _route(scope, receive, answer, place)
                 else:

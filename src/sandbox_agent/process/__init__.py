@@ -3,6 +3,16 @@
 from sandbox_agent.process.agent_process import AgentProcess
 from sandbox_agent.process.child import Child, ExitStatus
 from sandbox_agent.process.environment import child_environment
+from sandbox_agent.process.roster import ROSTER, no_orphans
 from sandbox_agent.process.stderr_log import StderrLog, StderrSummary
 
-__all__ = ["AgentProcess", "Child", "ExitStatus", "StderrLog", "StderrSummary", "child_environment"]
+__all__ = [
+    "ROSTER",
+    "AgentProcess",
+    "Child",
+    "ExitStatus",
+    "StderrLog",
+    "StderrSummary",
+    "child_environment",
+    "no_orphans",
+]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from sandbox_agent.process.roster import ROSTER
+
 PIPE_SIZE = 1 << 20
 _LARGE_CHUNK = 1 << 16
 """A read of so much is likely to be followed by another at once."""
@@ -57,6 +59,7 @@ class Child:
         """Pipes that a transport reads or writes, and closes."""
         self._exit_seen = asyncio.Event()
         self._is_given_up = False
+        ROSTER.add(self.pid)
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._watch, args=(loop,), name=f"watch-{self.pid}", daemon=True).start()
 
@@ -74,7 +77,7 @@ class Child:
         """Start `command`. Raises OSError, ValueError. The three ends are as Popen takes them: a PTY's will do too."""
         process = subprocess.Popen(  # a vfork of about a millisecond, and we watch the pid ourselves
             command,
-            env=dict(env),
+            env={**env, **ROSTER.mark},
             cwd=cwd,
             stdin=stdin,
             stdout=stdout,
@@ -158,6 +161,7 @@ class Child:
 
     def _reap(self) -> None:
         self._process.wait()
+        ROSTER.remove(self.pid)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: learn of the exit without reaping."""

@@ -77,6 +77,8 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     sessions: list[SessionRecord]
     next_cursor: str | None
+    unreadable: list[SessionKey] = []
+    """Sessions of this page whose records are damaged. Their histories may be whole."""
 
 
 class StoreHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -88,6 +90,10 @@ class StoreHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Appended and given up: they could not be written, and are gone from memory too."""
     problem: str | None = None
     path: str | None = None
+    damaged: int = 0
+    """Rows met since the start that could not be read as they were written."""
+    set_aside: list[str] = []
+    """Files with what could not be used; `sandbox-agent store check` says more."""
 
 
 class Store(Protocol):
@@ -120,12 +126,13 @@ class Store(Protocol):
         """Forget a stream and its entries."""
 
     def put_session(self, record: SessionRecord) -> None:
-        """Insert or replace, visible to reads at once."""
+        """Insert or replace, visible to reads at once. Values that do not fit their fields are left out, and logged."""
 
-    async def get_session(self, key: SessionKey) -> SessionRecord | None: ...
+    async def get_session(self, key: SessionKey) -> SessionRecord | None:
+        """Raise StoreError when the record is damaged."""
 
     async def find_sessions(self, name: str) -> list[SessionRecord]:
-        """Every session whose id or alias is `name`, over all agents."""
+        """Every session whose id or alias is `name`, over all agents. Raises StoreError when none can be read."""
 
     async def list_sessions(
         self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100

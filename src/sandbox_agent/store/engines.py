@@ -17,12 +17,15 @@ def make_store(name: str, data_dir: Path, *, retention: Retention, memory_bytes:
 
     PATH is a database file or an existing directory to keep one in. Raises ConfigError.
     """
-    kind, separator, place = name.partition(":")
     if name == "memory":
         return MemoryStore(retention=retention)
+    return SqliteStore(database_path(name, data_dir), retention=retention, memory_bytes=memory_bytes)
+
+
+def database_path(name: str, data_dir: Path) -> Path:
+    """The file of a store that has one. Raises ConfigError."""
+    kind, separator, place = name.partition(":")
     if kind != "sqlite" or (separator and not place):
         raise ConfigError(f"unknown store {name!r}: use memory, sqlite or sqlite:PATH")
     path = Path(place).expanduser() if place else data_dir / DATABASE_NAME
-    if path.is_dir():
-        path /= DATABASE_NAME
-    return SqliteStore(path, retention=retention, memory_bytes=memory_bytes)
+    return path / DATABASE_NAME if path.is_dir() else path

@@ -29,6 +29,8 @@ class Page:
 
     def add(self, first: int, time: float, source: Source, lines: Sequence[bytes]) -> None:
         """Take those of the lines that are later than all before, until the page is full."""
+        if self.is_full:
+            return
         start = max(0, self.after + 1 - first)
         for offset in range(start, len(lines)):
             envelope = lines[offset]

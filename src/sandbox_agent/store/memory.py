@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections import deque
@@ -10,17 +11,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
+from sandbox_agent.store import paging
 from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
 from sandbox_agent.store.entries import Page
-from sandbox_agent.store.paging import (
-    Cursor,
-    MoveLog,
-    decode_cursor,
-    encode_cursor,
-    matches,
-    merge,
-    position_of,
-)
+from sandbox_agent.store.records import decode_record, encode_record
+
+_log = logging.getLogger("sandbox_agent.store")
 
 
 class MemoryStore:
@@ -37,7 +33,7 @@ class MemoryStore:
         self._bytes = 0
         self._sessions: dict[SessionKey, SessionRecord] = {}
         self._turns: dict[SessionKey, dict[str, bytes | None]] = {}
-        self._moves = MoveLog("memory")
+        self._moves = paging.MoveLog("memory")
 
     async def open(self) -> None:
         pass
@@ -91,7 +87,10 @@ class MemoryStore:
         before = self._sessions.get(record.key)
         if before is not None and before.updated != record.updated:
             self._moves.record(record.key, before.updated)
-        self._sessions[record.key] = msgspec.structs.replace(record)
+        encoded, unfit = encode_record(record)
+        if unfit:
+            _log.error("session %s of agent %s: wrong values for %s", record.session_id, record.agent, ", ".join(unfit))
+        self._sessions[record.key] = decode_record(encoded, None)
 
     async def get_session(self, key: SessionKey) -> SessionRecord | None:
         record = self._sessions.get(key)
@@ -100,29 +99,29 @@ class MemoryStore:
     async def find_sessions(self, name: str) -> list[SessionRecord]:
         return [
             self._count(record)
-            for record in merge([], self._sessions, SessionFilter(), None)
+            for record in paging.merge([], self._sessions, SessionFilter(), None)
             if name in (record.session_id, record.alias)
         ]
 
     async def list_sessions(
         self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
     ) -> SessionPage:
-        start = decode_cursor(cursor) if cursor is not None else None
+        start = paging.decode_cursor(cursor) if cursor is not None else None
         after = start.after if start else None
         limit = max(limit, 1)
-        merged = merge([], self._sessions, matching, after)
+        merged = paging.merge([], self._sessions, matching, after)
         page = merged[:limit]
         if start is not None and start.log == self._moves.name:
             escaped = (self._sessions.get(key) for key in self._moves.escaped(start.moves, start.after))
             page += [
                 record
                 for record in escaped
-                if record is not None and matches(record, matching) and position_of(record) >= start.after
+                if record is not None and paging.matches(record, matching) and paging.position_of(record) >= start.after
             ]
         following = None
         if len(merged) > limit:
-            end = position_of(merged[limit - 1])
-            following = encode_cursor(Cursor(end, self._moves.count, self._moves.name))
+            end = paging.position_of(merged[limit - 1])
+            following = paging.encode_cursor(paging.Cursor(end, self._moves.count, self._moves.name))
         return SessionPage([self._count(record) for record in page], following)
 
     async def delete_session(self, key: SessionKey) -> None:

@@ -84,7 +84,9 @@ def test_the_table_of_what_went_is_the_one_that_is_tested() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/other", "/v1/health/", "/v1//health", "/v1/sessions/a/other"])
-def test_any_other_path_under_v1_is_gone_and_told_as_no_such_endpoint(http: httpx.Client, path: str) -> None:
+def test_any_other_path_under_v1_is_gone_without_a_replacement_and_told_as_no_such_endpoint(
+    http: httpx.Client, path: str
+) -> None:
     answer = http.get(path)
     assert answer.status_code == 410
     assert answer.json()["replacement"] is None

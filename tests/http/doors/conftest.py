@@ -15,7 +15,7 @@ from support.server import Server, running_server
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Shared by a module's tests, on a loop of its own that only starts and stops it."""
     with asyncio.Runner() as runner:
-        running = running_server(tmp_path_factory.mktemp("server"), "--default-agent", "mock", "--log-level", "warning")
+        running = running_server(tmp_path_factory.mktemp("server"), "--default-agent", "mock")
         yield runner.run(running.__aenter__())
         runner.run(running.__aexit__(None, None, None))
 
@@ -23,5 +23,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
     """For one test alone."""
-    async with running_server(tmp_path / "server", "--default-agent", "mock", "--log-level", "warning") as running:
+    async with running_server(tmp_path / "server", "--default-agent", "mock") as running:
         yield running

@@ -176,7 +176,7 @@ async def test_repeated_acp_post_is_accepted_and_answered_on_the_stream_unless_i
 async def test_early_stream_that_nobody_needed_ends_after_a_while(hub: Hub) -> None:
     door = CompatDoor(hub, request_timeout=30, body_limit=1 << 20, early_wait=0.1)
     sent = await Exchange(door, http_scope("GET", "/v1/acp/x")).done()
-    assert b"nobody has opened" in sent[-1]["body"]
+    assert b"timed out waiting for the first message" in sent[-1]["body"]
     assert not sent[-1].get("more_body")
 
 

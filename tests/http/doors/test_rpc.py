@@ -48,15 +48,19 @@ async def test_initialize_opens_a_connection_and_answers_from_the_servers_own_ha
     assert result["agentCapabilities"]["_meta"]["sandboxagent.dev"]["extensions"] == ours["extensions"]
 
 
-async def test_two_connections_share_one_agent_process(server: Server) -> None:
-    async with connected(server.url) as one, connected(server.url) as other:
+async def test_two_connections_share_one_agent_process(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--no-token") as server,
+        connected(server.url) as one,
+        connected(server.url) as other,
+    ):
         assert one.id != other.id
         first, second = await one.new_session(), await other.new_session()
         async with one.stream() as seen_one, other.stream() as seen_other:
             await asyncio.gather(one.prompt(first, "env HOME"), other.prompt(second, "env HOME"))
             await seen_one.wait_until(lambda e: e.text())
             await seen_other.wait_until(lambda e: e.text())
-    assert server.log_text().count("agent started") == 1
+        assert server.log_text().count("agent started") == 1
 
 
 async def test_a_request_is_answered_in_the_body_with_the_id_of_the_event_before_it(client: RpcClient) -> None:

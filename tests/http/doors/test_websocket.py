@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
-from websockets.typing import Subprotocol
+from websockets.typing import Origin, Subprotocol
 
 from support.doors import SocketDoorClient, client_at, initialize_params
+from support.raw import upgrade
 from support.rpc import DEADLINE, Message
 from support.server import Server, running_server
 
@@ -183,6 +185,41 @@ async def test_shutdown_closes_every_socket_with_a_reason(tmp_path: Path) -> Non
         await server.stop()
         assert await ending(client.socket) == (1001, "server is shutting down")
         await client.leave()
+
+
+async def test_upgrade_refused_for_its_origin_is_no_error_of_the_server(guarded: Server) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with socket_to(guarded, additional_headers={"Authorization": "Bearer secret"}, origin=Origin("http://x")):
+            pass
+    assert refused.value.response.status_code == 403
+    async with socket_to(guarded, additional_headers={"Authorization": "Bearer secret"}) as socket:
+        await socket.send(msgspec.json.encode(INITIALIZE))
+        await received(socket)
+    assert "ERROR" not in guarded.log_text()
+
+
+async def test_pongs_that_nobody_reads_cost_bounded_memory_and_the_newest_ping_is_answered(own_server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", own_server.port, limit=64 << 20)
+    with contextlib.closing(writer):
+        writer.write(upgrade("/acp"))
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        before = resident(own_server.pid)
+        flood = ping(b"x" * 125) * 8000
+        for _ in range(60):
+            writer.write(flood)
+            await writer.drain()
+        writer.write(ping(b"the last"))
+        await writer.drain()
+        assert resident(own_server.pid) - before < 16 << 20, "60 MB of pings were sent"
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(DEADLINE):
+            await reader.readuntil(b"\x8a\x08the last")
+
+
+def ping(payload: bytes) -> bytes:
+    """A ping, masked with zeros."""
+    return bytes([0x89, 0x80 | len(payload), 0, 0, 0, 0]) + payload
 
 
 async def test_client_that_never_reads_costs_bounded_memory(own_server: Server) -> None:

@@ -13,6 +13,7 @@ import uvicorn
 
 from sandbox_agent.http.asgi.messages import Abandon, Push, Respond
 from sandbox_agent.http.server.direct import BODY_LIMIT, DirectProtocol
+from sandbox_agent.http.server.wire import Sockets, bounded
 from support.raw_http import post_request as post
 from support.raw_http import raw_client
 from support.waiting import until
@@ -83,7 +84,13 @@ class Site:
 async def site(keep_alive: int = 60) -> AsyncIterator[Site]:
     app = Site()
     config = uvicorn.Config(
-        app, http=DirectProtocol, port=0, lifespan="off", log_config=None, timeout_keep_alive=keep_alive, ws="none"
+        app,
+        http=bounded(Sockets(100), DirectProtocol),
+        port=0,
+        lifespan="off",
+        log_config=None,
+        timeout_keep_alive=keep_alive,
+        ws="none",
     )
     server = app.server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())

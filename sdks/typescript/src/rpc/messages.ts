@@ -1,4 +1,5 @@
 import type { AnyMessage, AnyNotification, AnyRequest, AnyResponse } from "@agentclientprotocol/sdk";
+import { EXTENSION_PREFIX, MAY_REPEAT } from "./methods.gen.js";
 
 export const META = "sandboxagent.dev";
 export const GAP = "_sandboxagent/stream/gap";
@@ -37,25 +38,10 @@ export function sessionOf(message: AnyMessage): string | null {
   return typeof params?.sessionId === "string" ? params.sessionId : null;
 }
 
-/** Requests that do no harm when they are sent twice. Prompts carry a turnId. */
-const REPEATABLE = new Set([
-  "initialize",
-  "session/prompt",
-  "session/load",
-  "session/resume",
-  "session/list",
-  "session/close",
-  "session/delete",
-  "session/set_mode",
-  "session/set_model",
-  "session/set_config_option",
-]);
-const NOT_REPEATABLE = new Set(["_sandboxagent/fs/move", "_sandboxagent/fs/delete_entry"]);
-
+/** Whether a request that the server may have already does no harm when it is sent again. */
 export function isRepeatable(request: AnyRequest): boolean {
   if (request.method === "session/prompt") return turnIdOf(request) !== undefined;
-  if (request.method.startsWith("_sandboxagent/")) return !NOT_REPEATABLE.has(request.method);
-  return REPEATABLE.has(request.method);
+  return MAY_REPEAT[request.method] ?? request.method.startsWith(EXTENSION_PREFIX);
 }
 
 /** Whether the answer should come on the stream, in order with the updates, and survive a cut of the POST. */
@@ -63,7 +49,8 @@ export function prefersStream(request: AnyRequest): boolean {
   return request.method === "session/prompt" || !isRepeatable(request);
 }
 
-function turnIdOf(request: AnyRequest): unknown {
-  const params = request.params as { _meta?: Record<string, { turnId?: unknown }> } | undefined;
+/** The id under which a prompt runs once, however often it is sent. */
+export function turnIdOf(prompt: { params?: unknown }): unknown {
+  const params = prompt.params as { _meta?: Record<string, { turnId?: unknown } | undefined> | null } | undefined;
   return params?._meta?.[META]?.turnId;
 }

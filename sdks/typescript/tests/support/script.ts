@@ -1,9 +1,13 @@
-type Answers = Record<string, () => unknown>;
+type Params = Record<string, unknown>;
+type Answers = Record<string, (params: Params) => unknown>;
 
 interface Message {
   id?: unknown;
   method?: string;
+  params?: Params;
 }
+
+const SESSION = { sessionId: "s", agent: "mock", cwd: "/tmp" };
 
 /** A server that says exactly what a test wants: for what a real one does only under years of load. */
 export class Script {
@@ -23,13 +27,14 @@ export class Script {
     else this.#stream.enqueue(line);
   }
 
-  fetch = async (_: string, init?: RequestInit): Promise<Response> => {
+  fetch = async (url: string, init?: RequestInit): Promise<Response> => {
+    if (init?.method === "GET" && url.includes("/v1/sessions/")) return Response.json(SESSION);
     if (init?.method === "GET") return this.#open();
     if (init?.method !== "POST") return new Response(null, { status: 204 });
     const message = JSON.parse(String(init.body)) as Message;
     if (message.method === undefined || message.id === undefined) return new Response(null, { status: 202 });
     this.calls.push(message.method);
-    const result = this.answers[message.method]?.() ?? { protocolVersion: 1 };
+    const result = this.answers[message.method]?.(message.params ?? {}) ?? { protocolVersion: 1 };
     const answer = { jsonrpc: "2.0", id: message.id, result };
     if ((init.headers as Record<string, string>)["prefer"] !== undefined) {
       this.send(answer);

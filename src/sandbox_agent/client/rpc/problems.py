@@ -48,12 +48,6 @@ def from_transport(error: httpx.HTTPError, url: str) -> ConnectionLost:
     return ConnectionLost(f"the connection to {url} broke: {error or type(error).__name__}")
 
 
-def to_rpc(error: SandboxAgentError) -> dict[str, Any]:
-    """The same as the body of a JSON-RPC error, as the server would write it."""
-    data = {**error.data, "type": _URN + error.kind, "retryable": error.retryable}
-    return {"code": error.code, "message": error.detail, "data": data}
-
-
 def _of_kind(urn: str, detail: str, data: dict[str, Any]) -> SandboxAgentError | None:
     kind = urn.removeprefix(_URN)
     if kind == urn:

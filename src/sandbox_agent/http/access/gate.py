@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, urlencode
 
 from sandbox_agent.errors import ClientError, Forbidden
@@ -16,10 +16,13 @@ from sandbox_agent.http.asgi.websocket import SUBPROTOCOL
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """`response` turns the request away; `headers` go with whatever is answered."""
+    """`response` turns the request away; `headers` go with whatever is answered.
+
+    `is_trusted` is False where the credentials are still to come: the sign-in."""
 
     response: Response | None = None
     headers: Headers = field(default_factory=list)
+    is_trusted: bool = True
 
 
 _ADMITTED = Admission()
@@ -103,8 +106,10 @@ class Gate:
         is_own: bool,
     ) -> Admission:
         credentials = self._credentials
-        if not credentials.is_needed or (place is not None and place.is_open and scope["type"] == "http"):
+        if not credentials.is_needed:
             return admitted
+        if place is not None and place.is_open and scope["type"] == "http":
+            return replace(admitted, is_trusted=False)
         given = seen.get(b"authorization")
         if given is not None:
             is_good = len(given) == 1 and credentials.is_bearer(given[0])

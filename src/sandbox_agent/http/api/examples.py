@@ -58,6 +58,8 @@ _STORE = {
     "lostEntries": 0,
     "problem": None,
     "path": "/home/me/.local/share/sandbox-agent/history.db",
+    "damaged": 0,
+    "setAside": [],
 }
 _PERMISSION = {
     "requestId": 7,
@@ -92,7 +94,7 @@ RESPONSES: dict[str, Any] = {
         "version": "1.0.0",
         "source": "builtin",
     },
-    "listSessions": {"sessions": [_SESSION], "nextCursor": None},
+    "listSessions": {"sessions": [_SESSION], "nextCursor": None, "unreadable": []},
     "showSession": {
         **_SESSION,
         "lastActivityAt": "2026-01-31T12:05:00.000Z",

@@ -36,11 +36,19 @@ class TranscriptQuery(msgspec.Struct, rename="camel"):
     agent: str | None = None
 
 
+class UnreadableSession(msgspec.Struct, frozen=True, rename="camel"):
+    """A session whose record on disk is damaged. `sandbox-agent store check --repair` restores what can be read."""
+
+    agent: str
+    session_id: str
+
+
 class SessionList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Newest first. `nextCursor` is null on the last page."""
+    """Newest first. `nextCursor` is null on the last page. `unreadable` is empty unless the disk has failed."""
 
     sessions: list[SessionSummary]
     next_cursor: str | None
+    unreadable: list[UnreadableSession] = []
 
 
 LIST_SESSIONS = Operation(
@@ -77,7 +85,11 @@ class SessionsApi:
             agent=None if wanted.agent is None else AgentId(wanted.agent), cwd=wanted.cwd, is_ended=wanted.ended
         )
         page = await self._hub.sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
-        return SessionList(sessions=[summarize(record) for record in page.sessions], next_cursor=page.next_cursor)
+        return SessionList(
+            sessions=[summarize(record) for record in page.sessions],
+            next_cursor=page.next_cursor,
+            unreadable=[UnreadableSession(key.agent, key.session) for key in page.unreadable],
+        )
 
     async def show(self, exchange: Exchange) -> SessionDetail:
         wanted = exchange.query(SessionQuery)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sandbox_agent.core import config_options
+from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.hub.clients.request import Request
@@ -74,6 +75,9 @@ class SessionExtensions:
         matching = SessionFilter(cwd=wanted.cwd, agent=None if agent is None else AgentId(agent), is_ended=wanted.ended)
         page = await self._sessions.page(matching, cursor=wanted.cursor, limit=wanted.limit)
         answer: dict[str, Any] = {"sessions": [session_info(record) for record in page.sessions]}
+        if page.unreadable:
+            unreadable = [{"agent": key.agent, "sessionId": key.session} for key in page.unreadable]
+            answer["_meta"] = {META: {"unreadable": unreadable}}
         return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
 
     async def _events(self, request: Request) -> dict[str, Any]:

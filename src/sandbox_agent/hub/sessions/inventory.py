@@ -58,6 +58,7 @@ class Inventory:
         """As `resolve`, for one who only reads."""
         held = self.resolve_held(wanted)
         if held is not None:
+            held.event_count = self.last_sequence(held)
             return held
         found = [self._held.get(record.key, record) for record in await self._store.find_sessions(wanted.name)]
         if wanted.agent is not None:
@@ -148,6 +149,7 @@ class Inventory:
 
     def _put(self, record: SessionRecord) -> None:
         record.updated = time.time()
+        record.event_count = self.last_sequence(record)
         record.mode = config_options.current(record.setup, "mode") or record.mode
         record.model = config_options.current(record.setup, "model") or record.model
         self._store.put_session(record)

@@ -26,6 +26,10 @@ _decode_body = msgspec.msgpack.Decoder(_Body).decode
 _decode_row = msgspec.msgpack.Decoder(list[_Body]).decode
 
 
+class DamagedRow(Exception):
+    """The row's bytes are not those that were written."""
+
+
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Consecutive appends of one stream."""
 
@@ -35,6 +39,10 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     ended: float
     body: bytes
 
+    @property
+    def checksum(self) -> int:
+        return row_checksum(self.first, self.last, self.body)
+
 
 def encode_lines(time: float, source: Source, lines: Sequence[bytes]) -> bytes:
     return _encode((time, source, lines))
@@ -42,6 +50,11 @@ def encode_lines(time: float, source: Source, lines: Sequence[bytes]) -> bytes:
 
 def encode_loss(time: float, first: int, last: int, reason: str) -> bytes:
     return encode_lines(time, "server", [lost_notice(first, last, reason)])
+
+
+def row_checksum(first: int, last: int, body: bytes) -> int:
+    """Over the place as well: a row that got another's numbers is as wrong as one that got another's bytes."""
+    return zlib.crc32(body, zlib.crc32(b"%d-%d" % (first, last)))
 
 
 def pack_rows(appends: Iterable[Append]) -> Iterator[Row]:
@@ -58,18 +71,29 @@ def pack_rows(appends: Iterable[Append]) -> Iterator[Row]:
         yield _pack(open_row)
 
 
-def unpack_row(last: int, body: bytes) -> Iterator[tuple[int, _Body]]:
-    """Each body of a row with the sequence of its first line."""
-    bodies = _inflate(body)
+def unpack_row(first: int, last: int, body: bytes, checksum: int | None) -> Iterator[tuple[int, _Body]]:
+    """Each body of a row with the sequence of its first line. Raises DamagedRow.
+
+    Rows of earlier versions have no checksum."""
+    if checksum is not None and row_checksum(first, last, body) != checksum:
+        raise DamagedRow("wrong checksum")
+    try:
+        bodies = _inflate(body)
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise DamagedRow(str(error)) from error
     sequence = last + 1 - sum(len(lines) for _, _, lines in bodies)
-    for unpacked in bodies:
-        yield sequence, unpacked
-        sequence += len(unpacked[2])
+    return _numbered(sequence, bodies)
 
 
 def unpack_append(append: Append) -> tuple[int, _Body]:
     body = _decode_body(append.body)
     return append.last + 1 - len(body[2]), body
+
+
+def _numbered(sequence: int, bodies: list[_Body]) -> Iterator[tuple[int, _Body]]:
+    for body in bodies:
+        yield sequence, body
+        sequence += len(body[2])
 
 
 def _pack(appends: list[Append]) -> Row:

@@ -15,11 +15,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sandbox_agent.errors import StoreError
 from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import encode_loss
-from sandbox_agent.store.sqlite.journal import Journal, replay
+from sandbox_agent.store.sqlite.intake import drop_connections, take_in
+from sandbox_agent.store.sqlite.journal import Journal, read_journal
 from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
-from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, unusable
-from sandbox_agent.store.sqlite.tables import apply_operations, drop_connections
+from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, transaction, unusable
 from sandbox_agent.store.sqlite.troubles import Troubles
 from sandbox_agent.store.sqlite.writer import Pace, Writer
 
@@ -39,13 +39,13 @@ class Database:
     ) -> None:
         self.path = path
         self.pending = Pending()
-        self.troubles = Troubles(str(path))
+        self.troubles = Troubles(path)
         self.epoch = 0
         self._clock = clock
         self._pace = pace
         self._retention = retention
         self._memory_bytes = memory_bytes
-        self._lock = _Lock(path)
+        self._lock = DatabaseLock(path)
         self._journal = Journal(path)
         self._number = 0
         self._is_open = False
@@ -88,12 +88,13 @@ class Database:
         """Write to the journal in one go, and queue for the database. Never raises for want of disk."""
         if not self._is_open:
             raise StoreError(f"the history database {self.path} is not open")
-        if not self.troubles.has_problem("journal"):
-            try:
-                self._journal.write(operations[-1].number, map(encode_operation, operations))
-            except OSError as error:
-                self.troubles.report("journal", str(error))
-        self.pending.add(operations)
+        with self._journal.lock:
+            if not self.troubles.has_problem("journal"):
+                try:
+                    self._journal.write(operations[-1].number, map(encode_operation, operations))
+                except OSError as error:
+                    self.troubles.report("journal", str(error))
+            self.pending.add(operations)
         self._writer.notify()
         if self.pending.bytes > self._memory_bytes:
             self._relieve()
@@ -109,16 +110,21 @@ class Database:
             raise unusable(self.path, error) from error
 
     def look_up(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask for one indexed row in the caller's thread. Raises sqlite3.Error."""
-        return ask(self._inline_reader, *args, **kwargs)
+        """Ask for one indexed row in the caller's thread. Raises StoreError."""
+        if not self._is_open:
+            raise StoreError(f"the history database {self.path} is not open")
+        try:
+            return ask(self._inline_reader, *args, **kwargs)
+        except sqlite3.Error as error:
+            self.troubles.report("database", str(error))
+            raise unusable(self.path, error) from error
 
     def _open(self) -> None:
         connection = open_database(self.path)
         self._connections.append(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        self.epoch = begin_epoch(connection)
-        drop_connections(connection)
-        connection.execute("COMMIT")
+        with transaction(connection):
+            self.epoch = begin_epoch(connection)
+            drop_connections(connection)
         self._replay(connection)
         self._journal.open()
         self._reader = open_reader(self.path)
@@ -132,6 +138,7 @@ class Database:
             pending=self.pending,
             journal=self._journal,
             troubles=self.troubles,
+            mend_journal=self._mend_journal,
             clock=self._clock,
             pace=self._pace,
             retention=self._retention,
@@ -141,14 +148,24 @@ class Database:
 
     def _replay(self, connection: sqlite3.Connection) -> None:
         (self._number,) = connection.execute("SELECT value FROM meta WHERE name = 'applied'").fetchone()
-        found = list(replay(self._journal, after=self._number))
+        found, damage = read_journal(self._journal.paths)
+        wanted = [each for each in found if each.number > self._number and not _is_of_connection(each)]
         if found:
-            self._number = found[-1].number
-        wanted = [operation for operation in found if not _is_of_connection(operation)]
+            self._number = max(self._number, found[-1].number)
         for start in range(0, len(wanted), _REPLAY_OPERATIONS):
-            connection.execute("BEGIN IMMEDIATE")
-            apply_operations(connection, self.epoch, wanted[start : start + _REPLAY_OPERATIONS])
-            connection.execute("COMMIT")
+            take_in(connection, self.epoch, wanted[start : start + _REPLAY_OPERATIONS], self.troubles.refuse)
+        for path, problem in damage.items():
+            self.troubles.set_aside(path, problem)
+
+    def _mend_journal(self) -> None:
+        """Write down what it has missed, and only then call it well again. Raises OSError."""
+        with self._journal.lock:
+            missed = self.pending.newer_than(self._journal.newest)
+            if missed:
+                self._journal.write(missed[-1].number, map(encode_operation, missed))
+            else:
+                self._journal.probe()
+            self.troubles.clear("journal")
 
     def _relieve(self) -> None:
         """Keep memory bounded: wait for a writer that works, else give up the oldest lines."""
@@ -175,7 +192,7 @@ def _is_of_connection(operation: Operation) -> bool:
     return isinstance(operation, Append | Drop) and operation.stream.startswith("connection:")
 
 
-class _Lock:
+class DatabaseLock:
     """One server per database: a file beside it that names its holder.
 
     Held from `acquire` to `release`, and let go by the system when the process dies.

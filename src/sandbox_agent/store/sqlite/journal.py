@@ -1,20 +1,20 @@
 """An append-only journal in two alternating files: what is written here survives the death of the process.
 
-A record is `[u32 length][u32 crc32][payload]`, little-endian. Nothing is synced: the page cache outlives us.
-A file is emptied once the database has taken in all of it.
+A record is `["SaJ2"][u32 length][u32 the same, inverted][u32 crc32][payload]`, little-endian. So a damaged length is
+told from a write that death cut short, and the next whole record is found behind any damage. Nothing is synced: the
+page cache outlives us. A file is emptied once the database has taken in all of it.
 """
 
 from __future__ import annotations
 
 import errno
-import itertools
-import logging
 import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,20 +24,31 @@ SEGMENT_BYTES = 16 * 1024 * 1024
 MAX_BYTES = 8 * SEGMENT_BYTES
 """While the database cannot be written to, the journal grows to this and no further."""
 
-_PLAUSIBLE_BYTES = 256 * 1024 * 1024
-_HEADER = struct.Struct("<II")
-_log = logging.getLogger("sandbox_agent.store")
+_MAGIC = b"SaJ2"
+_HEADER = struct.Struct("<4sIII")
+_INVERTED = 0xFFFFFFFF
+_OLD_HEADER = struct.Struct("<II")
+_OLD_PLAUSIBLE_BYTES = 256 * 1024 * 1024
+
+
+class Journaled(NamedTuple):
+    """What a journal holds: whole operations in order of their numbers, and which of its files are damaged, and how."""
+
+    operations: list[Operation]
+    damage: dict[Path, str]
 
 
 class Journal:
-    """Written by the loop's thread, emptied by the writer's; the lock between them is held briefly."""
+    """Written by the loop's thread, emptied by the writer's; `lock` is between them, and held briefly."""
 
     def __init__(self, path: Path) -> None:
         """`path` is the database's; the journal lies beside it."""
-        self.paths = [path.with_name(f"{path.name}.journal.{index}") for index in (0, 1)]
-        self._lock = threading.Lock()
+        self.paths = journal_paths(path)
+        self.lock = threading.Lock()
         self._files: list[_Segment] = []
         self._current = 0
+        self.newest = 0
+        """The number of the last operation that was written."""
 
     def open(self) -> None:
         """Start empty: whatever was to be replayed has been."""
@@ -50,21 +61,21 @@ class Journal:
         self._files = []
 
     def write(self, newest: int, payloads: Iterable[bytes]) -> None:
-        """Write records in one go, `newest` being the number of the last one.
+        """Write records in one go, `newest` being the number of the last one. For a holder of the lock.
 
         Raise OSError when they could not be written whole; then nothing of them stays."""
-        with self._lock:
-            current, other = self._files[self._current], self._files[1 - self._current]
-            if current.size > SEGMENT_BYTES and other.size == 0:
-                self._current = 1 - self._current
-                current = other
-            elif current.size + other.size > MAX_BYTES:
-                raise OSError(errno.EFBIG, f"the journal has grown to {MAX_BYTES} bytes: the database takes nothing in")
-            current.write(newest, payloads)
+        current, other = self._files[self._current], self._files[1 - self._current]
+        if current.size > SEGMENT_BYTES and other.size == 0:
+            self._current = 1 - self._current
+            current = other
+        elif current.size + other.size > MAX_BYTES:
+            raise _too_large()
+        current.write(newest, payloads)
+        self.newest = newest
 
     def release(self, applied: int) -> None:
         """Empty what holds nothing newer than `applied`."""
-        with self._lock:
+        with self.lock:
             current = self._files[self._current]
             if current.size and current.newest <= applied and self._files[1 - self._current].size == 0:
                 self._current = 1 - self._current
@@ -73,20 +84,30 @@ class Journal:
             idle.clear()
 
     def probe(self) -> None:
-        """Raise OSError when a record of an ordinary size could not be written now."""
-        with self._lock:
-            self._files[self._current].probe()
+        """Raise OSError when a record of an ordinary size could not be written now. For a holder of the lock."""
+        if sum(segment.size for segment in self._files) > MAX_BYTES:
+            raise _too_large()
+        self._files[self._current].probe()
 
 
-def replay(journal: Journal, *, after: int) -> Iterator[Operation]:
-    """Operations later than `after`, in order, from a journal that is not open."""
-    found = [list(_read_segment(path)) for path in journal.paths]
-    found.sort(key=lambda operations: operations[0].number if operations else 0)
-    for operations in found:
-        for operation in operations:
-            if operation.number > after:
-                after = operation.number
-                yield operation
+def journal_paths(database: Path) -> list[Path]:
+    return [database.with_name(f"{database.name}.journal.{index}") for index in (0, 1)]
+
+
+def read_journal(paths: Iterable[Path]) -> Journaled:
+    """Everything that can be read. A last record that death cut short is no damage: nobody was told of it."""
+    found: dict[int, Operation] = {}
+    damage: dict[Path, str] = {}
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        operations, problem = _read(content)
+        found.update((operation.number, operation) for operation in operations)
+        if problem is not None:
+            damage[path] = problem
+    return Journaled([found[number] for number in sorted(found)], damage)
 
 
 class _Segment:
@@ -102,14 +123,15 @@ class _Segment:
     def write(self, newest: int, payloads: Iterable[bytes]) -> None:
         parts: list[bytes] = []
         for payload in payloads:
-            parts += (_HEADER.pack(len(payload), zlib.crc32(payload)), payload)
+            size = len(payload)
+            parts += (_HEADER.pack(_MAGIC, size, size ^ _INVERTED, zlib.crc32(payload)), payload)
         records = b"".join(parts)
         try:
             written = os.write(self._fd, records)
             if written != len(records):
                 self._write_rest(records[written:])
         except OSError:
-            os.ftruncate(self._fd, self.size)
+            self._cut_back()
             raise
         self.size += len(records)
         self.newest = newest
@@ -124,51 +146,94 @@ class _Segment:
         os.ftruncate(self._fd, 0)
         self.size = 0
 
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError:
+            self.size = os.fstat(self._fd).st_size  # a fragment stays: readers pass over it
+
     def _write_rest(self, rest: bytes) -> None:
         """A short write says that the room is gone, but not why; the next one raises the reason."""
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
 
-def _read_segment(path: Path) -> Iterator[Operation]:
-    try:
-        content = memoryview(path.read_bytes())
-    except FileNotFoundError:
-        return
+def _too_large() -> OSError:
+    return OSError(errno.EFBIG, f"the journal has grown to {MAX_BYTES} bytes: the database takes nothing in")
+
+
+def _read(content: bytes) -> tuple[list[Operation], str | None]:
+    """The whole records of a file, and what is wrong with the rest."""
+    if content and not content.startswith(_MAGIC) and _next_record(content, 0) is None:
+        return _read_old(content)
+    operations: list[Operation] = []
+    damaged = 0
     offset = 0
-    while len(content) - offset >= _HEADER.size:
-        length, checksum = _HEADER.unpack_from(content, offset)
-        payload = content[offset + _HEADER.size : offset + _HEADER.size + length]
-        if len(payload) < length <= _PLAUSIBLE_BYTES:
-            return  # the write that death cut short: nobody was told that it had succeeded
+    while offset < len(content):
+        found = _record_at(content, offset)
+        if found is not None:
+            operation, offset = found
+            operations.append(operation)
+            continue
+        following = _next_record(content, offset + 1)
+        if following is None and _is_cut_short(content, offset):
+            break
+        end = len(content) if following is None else following
+        damaged += end - offset
+        offset = end
+    return operations, f"{damaged} bytes are not whole records" if damaged else None
+
+
+def _record_at(content: bytes, offset: int) -> tuple[Operation, int] | None:
+    """The whole record that begins here, if one does, and where it ends."""
+    if len(content) - offset < _HEADER.size:
+        return None
+    magic, length, inverted, checksum = _HEADER.unpack_from(content, offset)
+    start = offset + _HEADER.size
+    if magic != _MAGIC or length ^ inverted != _INVERTED or start + length > len(content):
+        return None
+    payload = memoryview(content)[start : start + length]
+    if zlib.crc32(payload) != checksum:
+        return None
+    try:
+        return decode_operation(payload), start + length
+    except msgspec.MsgspecError:
+        return None
+
+
+def _next_record(content: bytes, offset: int) -> int | None:
+    while (offset := content.find(_MAGIC, offset)) >= 0:
+        if _record_at(content, offset) is not None:
+            return offset
+        offset += 1
+    return None
+
+
+def _is_cut_short(content: bytes, offset: int) -> bool:
+    """Whether a record begins here whose end was never written."""
+    head = content[offset : offset + _HEADER.size]
+    if len(head) < _HEADER.size:
+        return head.startswith(_MAGIC) or _MAGIC.startswith(head)
+    magic, length, inverted, _ = _HEADER.unpack(head)
+    if magic != _MAGIC or length ^ inverted != _INVERTED:
+        return False
+    return bool(offset + _HEADER.size + length > len(content))
+
+
+def _read_old(content: bytes) -> tuple[list[Operation], str | None]:
+    """`[u32 length][u32 crc32][payload]`, as servers wrote it before version 2 of the schema."""
+    operations: list[Operation] = []
+    offset = 0
+    while len(content) - offset >= _OLD_HEADER.size:
+        length, checksum = _OLD_HEADER.unpack_from(content, offset)
+        payload = content[offset + _OLD_HEADER.size : offset + _OLD_HEADER.size + length]
+        if len(payload) < length <= _OLD_PLAUSIBLE_BYTES:
+            break  # the write that death cut short
         try:
-            operation = _decode(payload, checksum)
-        except msgspec.DecodeError as error:
-            _set_aside(path, content[offset:], error)
-            return
-        yield operation
-        offset += _HEADER.size + length
-
-
-def _decode(payload: memoryview, checksum: int) -> Operation:
-    if not payload or zlib.crc32(payload) != checksum:
-        raise msgspec.DecodeError("wrong checksum")
-    operation: Operation = decode_operation(payload)
-    return operation
-
-
-def _set_aside(path: Path, rest: memoryview, error: Exception) -> None:
-    kept = _free_name(path)
-    kept.write_bytes(rest)
-    _log.warning(
-        "journal %s is damaged (%s): what comes before is replayed, the other %d bytes are kept in %s",
-        path, error, len(rest), kept,
-    )  # fmt: skip
-
-
-def _free_name(path: Path) -> Path:
-    for number in itertools.count(1):
-        kept = path.with_name(f"{path.name}.damaged.{number}")
-        if not kept.exists():
-            return kept
-    raise AssertionError("count ends")
+            if not payload or zlib.crc32(payload) != checksum:
+                raise msgspec.DecodeError("wrong checksum")
+            operations.append(decode_operation(payload))
+        except msgspec.MsgspecError as error:
+            return operations, f"{len(content) - offset} bytes cannot be read: {error}"
+        offset += _OLD_HEADER.size + length
+    return operations, None

@@ -72,6 +72,11 @@ class Pending:
             self._in_flight = len(taken)
             return taken
 
+    def newer_than(self, number: int) -> list[Operation]:
+        """All operations that were added after the one of that number."""
+        with self._lock:
+            return [operation for operation in self._operations if operation.number > number]
+
     def give_back(self) -> None:
         """What was taken could not be written."""
         with self._lock:
@@ -90,8 +95,8 @@ class Pending:
         """Give up the oldest lines until at most `max_bytes` are held; say how many operations are lost.
 
         A notice of what is gone takes the place of a stream's lost lines; `notice` makes its body from the
-        newest of them and the first sequence. Session records are kept; only those that newer ones replace
-        go.
+        newest of them and the first sequence. Session records and turns are kept; only those that newer ones
+        replace go, and the answers of turns.
         """
         with self._lock:
             flying = [self._operations.popleft() for _ in range(self._in_flight)]
@@ -236,9 +241,13 @@ class Pending:
             case PutSession() if self._sessions.get(operation.key) is not operation:
                 self.bytes -= operation.size + _OVERHEAD
                 kept[index] = None
-            case PutTurn():
+            case PutTurn() if self._turns.get((operation.key, operation.turn_id)) is not operation:
                 self.bytes -= operation.size + _OVERHEAD
                 kept[index] = None
+            case PutTurn() if operation.answer:
+                # The answer goes, not the turn: one that is known without an answer is never run again.
+                self.bytes -= len(operation.answer)
+                kept[index] = msgspec.structs.replace(operation, answer=None)
                 lost = 1
             case _:
                 pass

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox_agent.errors import StoreError
@@ -23,7 +24,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables,)
+def add_checksums(connection: sqlite3.Connection) -> None:
+    """Version 2. Rows from before have none, and are taken as they are."""
+    for table in ("batches", "sessions", "turns"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER")
+
+
+MIGRATIONS: tuple[Migration, ...] = (create_tables, add_checksums)
 """Step N leads from version N to N+1, in a transaction of its own. Steps are never changed, only added."""
 
 
@@ -47,11 +54,28 @@ def open_database(path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> s
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; it may be used by one thread at a time."""
+    """A connection that cannot write; it may be used by one thread at a time.
+
+    Its files are open from here on: a question needs no file descriptor that might be wanting later."""
     try:
-        return _connect(f"{path.absolute().as_uri()}?mode=ro", is_uri=True)
+        connection = _connect(f"{path.absolute().as_uri()}?mode=ro", is_uri=True)
+        connection.execute("SELECT value FROM meta").fetchall()
+        return connection
     except sqlite3.Error as error:
         raise unusable(path, error) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A writing transaction: all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def begin_epoch(connection: sqlite3.Connection) -> int:
@@ -67,7 +91,7 @@ def unusable(path: Path, error: sqlite3.Error) -> StoreError:
         return StoreError(f"cannot use the history database {path}: {error}; check the disk and the permissions")
     return StoreError(
         f"the history database {path} is damaged ({error}); it was left as it is: "
-        "move it away to start afresh, or recover it with `sqlite3 FILE .recover`"
+        "`sandbox-agent store check --repair` keeps what can be read; or move it away to start afresh"
     )
 
 
@@ -119,15 +143,10 @@ def _configure(connection: sqlite3.Connection) -> None:
 def _migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     for number, migrate in enumerate(migrations[version:], start=version + 1):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             migrate(connection)
             connection.execute(f"PRAGMA user_version = {number}")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
 
 
 _TABLES = (

@@ -11,24 +11,21 @@ them.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
+import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from sandbox_agent.core.ids import SessionKey, StreamKey
+from sandbox_agent.errors import StoreError
+from sandbox_agent.store import paging
 from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
 from sandbox_agent.store.entries import Page
-from sandbox_agent.store.paging import (
-    Cursor,
-    MoveLog,
-    decode_cursor,
-    encode_cursor,
-    matches,
-    merge,
-    position_of,
-)
-from sandbox_agent.store.sqlite import tables
+from sandbox_agent.store.records import decode_record, encode_record
+from sandbox_agent.store.sqlite import reading
 from sandbox_agent.store.sqlite.batches import ROW_BYTES, encode_lines, unpack_append
 from sandbox_agent.store.sqlite.database import Database
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
@@ -36,6 +33,8 @@ from sandbox_agent.store.sqlite.writer import Pace
 
 _MANY = 1000
 """Lines of a stream that may wait for a flush."""
+_SHOWN = 1000
+_log = logging.getLogger("sandbox_agent.store")
 
 
 class SqliteStore:
@@ -59,13 +58,13 @@ class SqliteStore:
         self._waiting: list[tuple[StreamKey, _StreamState]] = []
         self._unsubmitted: list[Append] = []
         self._updated: dict[SessionKey, float] = {}
-        self._moves = MoveLog("")
+        self._moves = paging.MoveLog("")
 
     async def open(self) -> None:
         await asyncio.to_thread(self._database.open)
         self._streams.clear()
         self._updated.clear()
-        self._moves = MoveLog(str(self._database.epoch))
+        self._moves = paging.MoveLog(str(self._database.epoch))
 
     async def close(self) -> None:
         self.flush()
@@ -109,7 +108,7 @@ class SqliteStore:
             # Taken before we ask the database: what has left the tail by then is in there.
             tail = self._database.pending.tail(stream, page.after)
             if not tail.is_whole:
-                await self._database.query(tables.fill_page, stream, page)
+                self._database.troubles.damaged += await self._database.query(reading.fill_page, stream, page)
                 if self._streams.get(stream) is not state:
                     continue  # dropped meanwhile: what we found may be of two streams of one name
             for append in tail.appends:
@@ -133,7 +132,9 @@ class SqliteStore:
         if before is not None and before != record.updated:
             self._moves.record(key, before)
         self._updated[key] = record.updated
-        encoded = tables.encode_record(record)
+        encoded, unfit = encode_record(record)
+        if unfit:
+            self._tell_unfit(record, unfit)
         self.flush()
         self._database.submit([PutSession(self._database.next_number(), key, encoded)])
 
@@ -141,27 +142,35 @@ class SqliteStore:
         is_known, encoded = self._database.pending.session(key)
         if is_known:
             return None if encoded is None else self._decode(encoded)
-        record = await self._database.query(tables.select_session, key)
-        return None if record is None else self._count(record)
+        found = await self._database.query(reading.select_session, key)
+        if found is not None and found.is_damaged:
+            raise self._damaged(key)
+        return None if found is None else self._count(found.record)
 
     async def find_sessions(self, name: str) -> list[SessionRecord]:
         newer = self._newer_sessions()
-        stored = await self._database.query(tables.select_named, name)
-        merged = merge(stored, newer, SessionFilter(), None)
-        return [self._count(record) for record in merged if name in (record.session_id, record.alias)]
+        stored = await self._database.query(reading.select_named, name)
+        unreadable = [record.key for record, is_damaged in stored if is_damaged and record.key not in newer]
+        merged = paging.merge([record for record, _ in stored], newer, SessionFilter(), None)
+        named = [record for record in merged if name in (record.session_id, record.alias)]
+        readable = [self._count(record) for record in named if record.key not in unreadable]
+        if unreadable and not readable:
+            raise self._damaged(unreadable[0])
+        return readable
 
     async def list_sessions(
         self, matching: SessionFilter, *, cursor: str | None = None, limit: int = 100
     ) -> SessionPage:
-        start = decode_cursor(cursor) if cursor is not None else None
+        start = paging.decode_cursor(cursor) if cursor is not None else None
         after = start.after if start else None
         since = start.moves if start and start.log == self._moves.name else self._moves.count
         limit = max(limit, 1)
         newer = self._newer_sessions()
-        stored = await self._database.query(tables.select_sessions, matching, after, limit + len(newer) + 1)
-        merged = merge(stored, newer, matching, after)
+        stored = await self._database.query(reading.select_sessions, matching, after, limit + len(newer) + 1)
+        damaged = {record.key for record, is_damaged in stored if is_damaged and record.key not in newer}
+        merged = paging.merge([record for record, _ in stored], newer, matching, after)
         page = merged[:limit]
-        end = position_of(page[-1]) if len(merged) > limit else None
+        end = paging.position_of(page[-1]) if len(merged) > limit else None
         # No await between these: moves after this count are the next page's concern.
         moves = self._moves.count
         shown = {record.key for record in page}
@@ -170,13 +179,15 @@ class SqliteStore:
             for key in self._moves.escaped(since, after)
             if key not in shown and key in self._updated and (end is None or (self._updated[key], *key) >= end)
         ]
-        page = [self._count(record) for record in page]
+        unreadable = [record.key for record in page if record.key in damaged]
+        page = [self._count(record) for record in page if record.key not in damaged]
         for key in escaped:
             record = await self.get_session(key)
-            if record is not None and matches(record, matching):
+            if record is not None and paging.matches(record, matching):
                 page.append(record)
-        following = encode_cursor(Cursor(end, moves, self._moves.name)) if end else None
-        return SessionPage(page, following)
+        following = paging.encode_cursor(paging.Cursor(end, moves, self._moves.name)) if end else None
+        self._database.troubles.damaged += len(unreadable)
+        return SessionPage(page, following, unreadable)
 
     async def delete_session(self, key: SessionKey) -> None:
         self.flush()
@@ -192,7 +203,7 @@ class SqliteStore:
         is_known, turn = self._database.pending.turn(key, turn_id)
         if is_known:
             return turn is not None, turn.answer if turn else None
-        return await self._database.query(tables.select_turn, key, turn_id)
+        return await self._database.query(reading.select_turn, key, turn_id)
 
     @property
     def is_degraded(self) -> bool:
@@ -211,6 +222,8 @@ class SqliteStore:
             lost_entries=troubles.lost,
             problem=problem,
             path=str(self._database.path),
+            damaged=troubles.damaged,
+            set_aside=troubles.aside,
         )
 
     def _cut(self, stream: StreamKey, state: _StreamState) -> None:
@@ -230,23 +243,33 @@ class SqliteStore:
         state = self._streams.get(stream)
         if state is None:
             # While a drop is pending, the database still has the stream that was dropped.
-            last = 0 if self._database.pending.is_dropped(stream) else self._look_up_last(stream)
+            is_dropped = self._database.pending.is_dropped(stream)
+            last = 0 if is_dropped else self._database.look_up(reading.select_last, stream)
             state = self._streams[stream] = _StreamState(last)
         return state
 
-    def _look_up_last(self, stream: StreamKey) -> int:
-        try:
-            return self._database.look_up(tables.select_last, stream)
-        except sqlite3.Error as error:
-            self._database.troubles.report("database", str(error))
-            return 0
-
     def _look_up_updated(self, key: SessionKey) -> float | None:
         try:
-            return self._database.look_up(tables.select_updated, key)
-        except sqlite3.Error as error:
-            self._database.troubles.report("database", str(error))
-            return None
+            return self._database.look_up(reading.select_updated, key)
+        except StoreError:
+            return -math.inf  # it may have stood anywhere: listings under way give it rather than miss it
+
+    def _damaged(self, key: SessionKey) -> StoreError:
+        self._database.troubles.damaged += 1
+        return StoreError(
+            f"the record of session {key.session!r} of agent {key.agent!r} in {self._database.path} is damaged; "
+            "`sandbox-agent store check --repair` restores what can be read of it",
+            sessionId=key.session,
+        )
+
+    def _tell_unfit(self, record: SessionRecord, unfit: list[str]) -> None:
+        """A record was given without some of its values: they go to where other things are that cannot be kept."""
+        reason = f"session {record.session_id!r} of agent {record.agent!r}: wrong values for {', '.join(unfit)}"
+        values = {name: repr(getattr(record, name))[:_SHOWN] for name in unfit}
+        try:
+            self._database.troubles.refuse_bytes(reason, msgspec.json.encode(values))
+        except OSError as error:
+            _log.error("%s; they cannot be set aside: %s", reason, error)
 
     def _forget_stream(self, stream: StreamKey) -> None:
         """Begin anew at sequence 1; reads under way notice that the state is another."""
@@ -259,7 +282,7 @@ class SqliteStore:
         }
 
     def _decode(self, encoded: bytes) -> SessionRecord:
-        record = tables.decode_record(encoded)
+        record = decode_record(encoded, None)
         record.event_count = self.last_sequence(record.key.stream)
         return record
 

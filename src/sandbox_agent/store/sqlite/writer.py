@@ -5,24 +5,18 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import ROW_BYTES
+from sandbox_agent.store.sqlite.intake import StaleEpochError, purge_dropped, remove_aged, remove_oldest, take_in
 from sandbox_agent.store.sqlite.journal import Journal
 from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
 from sandbox_agent.store.sqlite.pending import Pending
-from sandbox_agent.store.sqlite.tables import (
-    StaleEpochError,
-    apply_operations,
-    purge_dropped,
-    remove_aged,
-    remove_oldest,
-)
+from sandbox_agent.store.sqlite.schema import transaction
 from sandbox_agent.store.sqlite.troubles import Troubles
 
 _FIRST_RETRY = 0.1
@@ -52,6 +46,7 @@ class Writer:
         pending: Pending,
         journal: Journal,
         troubles: Troubles,
+        mend_journal: Callable[[], None],
         clock: Callable[[], float],
         pace: Pace,
         retention: Retention,
@@ -63,6 +58,7 @@ class Writer:
         self._pending = pending
         self._journal = journal
         self._troubles = troubles
+        self._mend_journal = mend_journal
         self._clock = clock
         self._pace = pace
         self._retention = retention
@@ -122,7 +118,7 @@ class Writer:
         if self._pending or self._troubles.has_problem("database"):
             self._guard(self._commit)
         if self._troubles.has_problem("journal"):
-            self._probe_journal()
+            self._try_journal()
         if not self._closing.is_set() and not self._troubles.has_problem("database"):
             self._guard(self._clear_out)
 
@@ -142,8 +138,7 @@ class Writer:
         """Take in what is pending; if nothing is, find out whether the database can be written to."""
         operations = self._pending.take(self._pace.transaction_bytes)
         self._check_file()
-        with self._transaction():
-            apply_operations(self._connection, self._epoch, operations)
+        take_in(self._connection, self._epoch, operations, self._troubles.refuse)
         self._pending.settle()
         if operations:
             self._journal.release(operations[-1].number)
@@ -158,18 +153,16 @@ class Writer:
         if (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise OSError(f"{self._path} was replaced while the server was running; restart the server")
 
-    def _probe_journal(self) -> None:
+    def _try_journal(self) -> None:
         try:
-            self._journal.probe()
+            self._mend_journal()
         except OSError as error:
             self._troubles.report("journal", str(error))
             self._closing.wait(min(self._retry, 1.0))
-        else:
-            self._troubles.clear("journal")
 
     def _clear_out(self) -> None:
         if self._has_dropped:
-            with self._transaction():
+            with transaction(self._connection):
                 self._has_dropped = purge_dropped(self._connection, _PURGE_ROWS) > 0
         if self._clock() >= self._next_retention:
             self._next_retention = self._clock() + self._pace.retention_interval
@@ -180,14 +173,14 @@ class Writer:
         """Remove what is too old or too much, in small steps; new work interrupts until the next time."""
         age, size = self._retention.age, self._retention.bytes
         while age is not None and not self._hurry.is_set():
-            with self._transaction():
+            with transaction(self._connection):
                 if not remove_aged(self._connection, self._clock() - age, _PURGE_ROWS):
                     break
         while size is not None and not self._hurry.is_set():
             excess = self._used_bytes() - size
             if excess <= 0:
                 break
-            with self._transaction():
+            with transaction(self._connection):
                 if not remove_oldest(self._connection, min(_PURGE_ROWS, 1 + excess // ROW_BYTES)):
                     break
 
@@ -203,14 +196,3 @@ class Writer:
     def _pragma(self, name: str) -> int:
         (value,) = self._connection.execute(f"PRAGMA {name}").fetchone()
         return int(value)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
