@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from support.browser import Inspector
+from support.rpc import connected
+from support.server import Server
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
@@ -104,3 +107,34 @@ async def test_a_turn_of_another_client_ends_without_asking_the_server_again_and
     session = (await browser.eval("location.hash")).split("/")[2].split("?")[0]
     asked = [url for url in await browser.requests() if url.split("?")[0].endswith(f"/v1/sessions/{session}")]
     assert len(asked) <= 2
+
+
+async def test_what_waits_is_shown_again_after_a_reload(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await _ask_and_queue(inspector, "second words")
+    await browser.run("reload")
+    await inspector.ready()
+    await _until_waiting(inspector, "second words")
+    await inspector.until_status("Asking")
+    await browser.click(ALLOW)
+    await inspector.until_answer("second words")
+    await _until_waiting(inspector)
+    await inspector.until_status("Ready")
+
+
+async def test_the_list_is_told_of_changes_and_does_not_ask_again_and_again(
+    server: Server, inspector: Inspector
+) -> None:
+    browser = inspector.browser
+    await browser.until_text("No sessions yet")
+    await asyncio.sleep(1)  # the lists that are asked for at the start have been
+    await browser.run("network", "requests", "--clear")
+    async with connected(server.url) as rpc:
+        session = await rpc.new_session()
+        await browser.until("document.querySelectorAll('.session-list li').length === 1")
+        asked = asyncio.create_task(rpc.prompt(session, "tool ls"))
+        await browser.until_text("Asking", within=".session-list")
+        await asyncio.sleep(5)  # longer than lists were asked for before
+        listed = [url for url in await browser.requests() if "/v1/sessions" in url]
+        assert listed == []
+        asked.cancel()
