@@ -16,6 +16,7 @@ export default defineConfig({
     outDir: here("../src/sandbox_agent/http/ui_assets"),
     emptyOutDir: true,
     target: "es2022",
+    cssTarget: ["chrome123", "firefox120", "safari17.5"], // as they have light-dark()
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1200,

@@ -1,7 +1,8 @@
 import { createRoot } from "react-dom/client";
+import "./styles/tokens.css";
+import "./styles/base.css";
 import { App } from "./App";
 import { applyTheme } from "./state/theme";
-import "./style.css";
 
 applyTheme();
 createRoot(document.getElementById("root") as HTMLElement).render(<App />);

@@ -28,11 +28,11 @@ describe("what a terminal printed", () => {
     expect(plainText("10 %\r50 %\r100 %\r\nnext\nabc\b\bd\u0000\u001b[3")).toBe("100 %\nnext\nad");
   });
 
-  it("takes exact and unknown colours as the text's own", () => {
+  it("keeps exact colours and those of the 256 as they are", () => {
     expect(spansOf("\u001b[38;2;1;2;3mexact\u001b[48;5;200m \u001b[31mred")).toEqual([
-      { text: "exact", look: "" },
-      { text: " ", look: "" },
-      { text: "red", look: "t-red" },
+      { text: "exact", look: "", colour: "rgb(1 2 3)" },
+      { text: " ", look: "", colour: "rgb(1 2 3)", ground: "rgb(255 0 215)" },
+      { text: "red", look: "t-red", ground: "rgb(255 0 215)" },
     ]);
   });
 });
@@ -84,7 +84,7 @@ describe("a question that another client answered", () => {
     expect(timeline.isPuzzled).toBe(true);
     const envelope = { jsonrpc: "2.0", id: 7, result: { outcome: { outcome: "selected", optionId: "y" } } };
     timeline.explain([{ sequence: 9, time: "2026-01-01T00:00:00Z", source: "client", envelope }]);
-    expect(timeline.items.at(-1)).toMatchObject({ outcome: "Yes", by: "another client" });
+    expect((timeline.items.at(-1) as ToolItem).asks).toMatchObject([{ outcome: "Yes", by: "another client" }]);
     expect(timeline.isPuzzled).toBe(false);
   });
 });

@@ -1,7 +1,8 @@
 import type { SessionEvent } from "sandbox-agent-client";
 import { describe, expect, it } from "vitest";
 import { diffLines, sideBySide, withContext } from "../src/parts/diff";
-import { type AskItem, Timeline, type ToolItem } from "../src/state/timeline";
+import type { GrowingText } from "../src/state/text";
+import { type TextItem, Timeline, type ToolItem } from "../src/state/timeline";
 
 let sequence = 0;
 
@@ -38,7 +39,7 @@ describe("a timeline", () => {
     expect(timeline.isBusy).toBe(true);
     timeline.feed([live("agent", { id: 1, result: { stopReason: "end_turn" } }), live("client", prompt(2, "more"))]);
     expect(timeline.items.map(({ kind }) => kind)).toEqual(["user", "agent", "user"]);
-    expect(timeline.items[1]).toMatchObject({ text: { tail: "Hello" } });
+    expect(timeline.items[1]).toMatchObject({ body: { text: "Hello" } });
   });
 
   it("is busy with a turn of the history only until that turn's answer", () => {
@@ -73,7 +74,7 @@ describe("a timeline", () => {
     timeline.feed([live("agent", { id: 5, ...ask })]);
     expect(timeline.openAsks()).toHaveLength(1);
     timeline.feed([live("client", { id: 5, result: { outcome: { outcome: "selected", optionId: "y" } } })]);
-    expect(timeline.items.at(-1)).toMatchObject({ outcome: "Yes", by: "you" });
+    expect((timeline.items.at(-1) as ToolItem).asks).toMatchObject([{ outcome: "Yes", by: "you" }]);
   });
 
   it("closes questions that were settled elsewhere or left behind by their turn", () => {
@@ -81,7 +82,7 @@ describe("a timeline", () => {
     timeline.feed([live("client", prompt(1, "x")), live("agent", { id: 5, ...ask }), live("agent", { id: 6, ...ask })]);
     timeline.feed([live("agent", { method: "$/cancel_request", params: { requestId: 5 } })]);
     timeline.feed([live("agent", { id: 1, error: { code: -32010, message: "it exited", data: { stderr: { head: ["boom"], tail: [] } } } })]);
-    const asks = timeline.items.filter((item): item is AskItem => item.kind === "ask");
+    const asks = timeline.items.flatMap((item) => (item.kind === "tool" ? item.asks : []));
     expect(asks.map(({ outcome }) => outcome)).toEqual(["Settled elsewhere or withdrawn", "Not answered"]);
     expect(timeline.items.at(-1)).toMatchObject({ tone: "error", detail: "it exited\nboom" });
   });
@@ -90,10 +91,10 @@ describe("a timeline", () => {
     const timeline = new Timeline();
     const fence = `\`\`\`\n${"code\n\n".repeat(600)}`;
     timeline.feed([live("agent", said(`${"para\n\n".repeat(500)}${fence}`))]);
-    const item = timeline.items[0] as { text: { settled: string[]; tail: string } };
-    expect(item.text.settled.length).toBeGreaterThan(0);
-    expect(item.text.tail.startsWith("```")).toBe(true);
-    expect(item.text.settled.join("") + item.text.tail).toBe(`${"para\n\n".repeat(500)}${fence}`);
+    const text = (timeline.items[0] as TextItem).body.parts[0] as GrowingText;
+    expect(text.settled.length).toBeGreaterThan(0);
+    expect(text.tail.startsWith("```")).toBe(true);
+    expect(text.settled.join("") + text.tail).toBe(`${"para\n\n".repeat(500)}${fence}`);
   });
 });
 

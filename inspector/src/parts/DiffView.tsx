@@ -1,16 +1,31 @@
 import { useMemo, useState } from "react";
 import { type DiffLine, diffLines, sideBySide, withContext } from "./diff";
+import { type Token, tokenLines, useHighlight } from "./highlight";
+import "./DiffView.css";
+import "./highlight.css";
 
 const SIGNS = { same: " ", added: "+", removed: "−" } as const;
+/** Rows beyond which the rest is drawn on demand. */
+const MANY = 400;
+
+type Tokens = (line: DiffLine) => Token[] | null;
 
 export function DiffView({ path, before, after }: { path: string; before: string; after: string }) {
   const [isSplit, setSplit] = useState(false);
+  const [isWhole, setWhole] = useState(false);
+  const highlight = useHighlight();
   const lines = useMemo(() => diffLines(before, after), [before, after]);
-  const shown = useMemo(() => withContext(lines), [lines]);
+  const all = useMemo(() => withContext(lines), [lines]);
+  const shown = useMemo(() => (isWhole ? all : all.slice(0, MANY)), [all, isWhole]);
+  const tokens = useMemo((): Tokens => {
+    const old = tokenLines(highlight, before, path);
+    const now = tokenLines(highlight, after, path);
+    return (line) => (line.new === null ? (old?.[(line.old ?? 0) - 1] ?? null) : (now?.[line.new - 1] ?? null));
+  }, [highlight, before, after, path]);
   const added = lines.filter(({ kind }) => kind === "added").length;
   const removed = lines.filter(({ kind }) => kind === "removed").length;
   return (
-    <figure className="diff">
+    <figure className="diff" dir="ltr">
       <figcaption>
         <span className="mono path" title={path}>
           {path}
@@ -21,12 +36,22 @@ export function DiffView({ path, before, after }: { path: string; before: string
           {isSplit ? "Inline" : "Side by side"}
         </button>
       </figcaption>
-      <div className="scroll-x">{isSplit ? <Split lines={shown} /> : <Inline lines={shown} />}</div>
+      <div className="scroll-x">{isSplit ? <Split lines={shown} tokens={tokens} /> : <Inline lines={shown} tokens={tokens} />}</div>
+      {shown.length < all.length && (
+        <button type="button" className="quiet small" onClick={() => setWhole(true)}>
+          Show {all.length - shown.length} more lines
+        </button>
+      )}
     </figure>
   );
 }
 
-function Inline({ lines }: { lines: (DiffLine | null)[] }) {
+interface Lines {
+  lines: (DiffLine | null)[];
+  tokens: Tokens;
+}
+
+function Inline({ lines, tokens }: Lines) {
   return (
     <table className="mono">
       <tbody>
@@ -41,7 +66,7 @@ function Inline({ lines }: { lines: (DiffLine | null)[] }) {
               <td className="number">{line.new ?? ""}</td>
               <td className="code">
                 <span className="sign">{SIGNS[line.kind]}</span>
-                {line.text}
+                <Words line={line} tokens={tokens(line)} />
               </td>
             </tr>
           ),
@@ -51,8 +76,9 @@ function Inline({ lines }: { lines: (DiffLine | null)[] }) {
   );
 }
 
-function Split({ lines }: { lines: (DiffLine | null)[] }) {
+function Split({ lines, tokens }: Lines) {
   const rows = useMemo(() => sideBySide(lines), [lines]);
+  const cell = (line: DiffLine | null) => <td className={`code ${line?.kind ?? "none"}`}>{line && <Words line={line} tokens={tokens(line)} />}</td>;
   return (
     <table className="mono split">
       <colgroup>
@@ -70,13 +96,37 @@ function Split({ lines }: { lines: (DiffLine | null)[] }) {
           ) : (
             <tr key={index}>
               <td className="number">{row[0]?.old ?? ""}</td>
-              <td className={`code ${row[0]?.kind ?? "none"}`}>{row[0]?.text ?? ""}</td>
+              {cell(row[0])}
               <td className="number">{row[1]?.new ?? ""}</td>
-              <td className={`code ${row[1]?.kind ?? "none"}`}>{row[1]?.text ?? ""}</td>
+              {cell(row[1])}
             </tr>
           ),
         )}
       </tbody>
     </table>
   );
+}
+
+/** A line with the colours of its language, and with the words marked that changed. */
+function Words({ line: { text, marks, kind }, tokens }: { line: DiffLine; tokens: Token[] | null }) {
+  if (tokens === null && (marks === null || kind === "same")) return text;
+  const spans = cut(tokens ?? [{ text, look: "" }], kind === "same" ? [] : (marks ?? []));
+  return spans.map(({ text: piece, look }, index) => (look === "" ? piece : <span key={index} className={look}>{piece}</span>));
+}
+
+/** Tokens cut at the edges of the marks. */
+function cut(tokens: Token[], marks: [number, number][]): Token[] {
+  const found: Token[] = [];
+  let at = 0;
+  for (const { text, look } of tokens) {
+    const edges = marks.flat().filter((edge) => edge > at && edge < at + text.length);
+    let from = at;
+    for (const to of [...edges, at + text.length]) {
+      const isMarked = marks.some(([start, end]) => start <= from && to <= end);
+      found.push({ text: text.slice(from - at, to - at), look: `${look}${isMarked ? " changed" : ""}`.trim() });
+      from = to;
+    }
+    at += text.length;
+  }
+  return found;
 }

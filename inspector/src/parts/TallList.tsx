@@ -1,29 +1,30 @@
-import { type ReactNode, useEffect, useLayoutEffect, useReducer, useRef, useState } from "react";
+import { type ReactNode, useEffect, useLayoutEffect, useReducer, useRef } from "react";
 import { flushSync } from "react-dom";
-import { Viewport } from "./viewport";
+import { Icon } from "./Icon";
+import type { Viewport } from "./viewport";
+import "./TallList.css";
 
 interface Props {
   count: number;
   label: string;
+  /** Where it is scrolled to: whoever keeps it finds the list as it was left. */
+  viewport: Viewport;
   isBusy: boolean;
   keyOf: (index: number) => string;
   /** A guess at a row's height, until it is drawn. */
   guess: (index: number) => number;
-  /** Rows that stay in the document, wherever they are: somebody may be writing in them. */
-  pinned: number[];
   children: (index: number) => ReactNode;
   /** What follows the last row. */
   end: ReactNode;
 }
 
 /** A log of rows of any height, of which only those near the window are in the document. It stays at its end. */
-export function TallList({ count, label, isBusy, keyOf, guess, pinned, children, end }: Props) {
+export function TallList({ count, label, viewport, isBusy, keyOf, guess, children, end }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const column = useRef<HTMLDivElement>(null);
-  const [viewport] = useState(() => new Viewport());
   const [, redraw] = useReducer((times: number) => times + 1, 0);
   viewport.grow(count, guess);
-  const drawn = viewport.choose(pinned);
+  const drawn = viewport.choose();
 
   useLayoutEffect(() => {
     if (box.current !== null && column.current !== null && viewport.settle(box.current, column.current)) redraw();
@@ -64,12 +65,25 @@ export function TallList({ count, label, isBusy, keyOf, guess, pinned, children,
     }
     next = index + 1;
   }
+  const jump = (): void => {
+    viewport.jump();
+    redraw();
+    box.current?.focus();
+  };
   return (
+    <div className="tall">
     <div ref={box} className="conversation" onScroll={onScroll} tabIndex={0} role="log" aria-label={label} aria-busy={isBusy} aria-live={viewport.isAtEnd ? "polite" : "off"}>
       <div ref={column} className="column">
         {rows}
         {end}
       </div>
+    </div>
+      {!viewport.isAtEnd && (
+        <button type="button" className="latest" onClick={jump}>
+          <Icon name="latest" />
+          Jump to latest
+        </button>
+      )}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { memo, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { spansOf } from "./ansi";
 import { bytes } from "./small";
+import "./TerminalOutput.css";
 
 const TAIL = 16_000;
 
@@ -37,7 +38,15 @@ export const TerminalOutput = memo(function TerminalOutput({ text, label }: { te
         </button>
       )}
       <pre ref={box} className={`output mono ${isWhole ? "whole" : ""}`} tabIndex={0} role="log" aria-label={label} aria-live="off" onScroll={onScroll}>
-        {spans.map(({ text: piece, look }, index) => (look === "" ? piece : <span key={index} className={look}>{piece}</span>))}
+        {spans.map(({ text: piece, look, colour, ground }, index) =>
+          look === "" && colour === undefined && ground === undefined ? (
+            piece
+          ) : (
+            <span key={index} className={look} style={{ color: colour, backgroundColor: ground }}>
+              {piece}
+            </span>
+          ),
+        )}
       </pre>
     </div>
   );

@@ -2,6 +2,9 @@
 export interface Span {
   text: string;
   look: string;
+  /** Colours without a name, as CSS has them. */
+  colour?: string;
+  ground?: string;
 }
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
@@ -15,7 +18,7 @@ export function spansOf(output: string): Span[] {
   let look = new Look();
   let at = 0;
   const add = (text: string): void => {
-    if (text !== "") spans.push({ text, look: look.names });
+    if (text !== "") spans.push({ text, look: look.names, ...look.exact });
   };
   const source = settleLines(output);
   for (const found of source.matchAll(ESCAPE)) {
@@ -61,7 +64,11 @@ class Look {
   ) {}
 
   get names(): string {
-    return [...this.flags, this.colour, this.ground].filter(Boolean).join(" ");
+    return [...this.flags, this.colour, this.ground].filter((name) => name !== "" && !name.startsWith("rgb")).join(" ");
+  }
+
+  get exact(): Pick<Span, "colour" | "ground"> {
+    return { ...(this.colour.startsWith("rgb") && { colour: this.colour }), ...(this.ground.startsWith("rgb") && { ground: this.ground }) };
   }
 
   with(codes: string): Look {
@@ -80,8 +87,9 @@ class Look {
       else if (code === 49) ground = "";
       else if (code === 38 || code === 48) {
         const [name, skipped] = extended(numbers.slice(index + 1));
-        if (code === 38) colour = name && `t-${name}`;
-        else ground = name && `t-on-${name}`;
+        const isExact = name === "" || name.startsWith("rgb");
+        if (code === 38) colour = isExact ? name : `t-${name}`;
+        else ground = isExact ? name : `t-on-${name}`;
         index += skipped;
       }
     }
@@ -91,9 +99,23 @@ class Look {
 
 const FLAGS: Record<number, string> = { 1: "t-bold", 2: "t-dim", 3: "t-italic", 4: "t-underline" };
 
-/** Of 256 colours only the first sixteen have names here; others, and exact ones, keep the text's own colour. */
-function extended([kind, number]: number[]): [string, number] {
-  if (kind === 2) return ["", 4];
-  if (kind === 5) return [number !== undefined && number < 16 ? (COLOURS[number % 8] as string) : "", 2];
-  return ["", 0];
+/** The first sixteen of 256 colours have names here; others, and exact ones, are told as they are: `rgb(…)`. */
+function extended([kind, ...numbers]: number[]): [string, number] {
+  if (kind === 2) {
+    const [red = 0, green = 0, blue = 0] = numbers;
+    return [rgb(red, green, blue), 4];
+  }
+  const [number = 0] = numbers;
+  return kind === 5 ? [number < 16 ? (COLOURS[number % 8] as string) : paletteColour(number), 2] : ["", 0];
+}
+
+/** A cube of six steps for each of red, green and blue, then a ramp of greys. */
+function paletteColour(number: number): string {
+  if (number >= 232) return rgb(...([0, 0, 0].map(() => 8 + (number - 232) * 10) as [number, number, number]));
+  const step = (place: number): number => [0, 95, 135, 175, 215, 255][Math.floor((number - 16) / place) % 6] as number;
+  return rgb(step(36), step(6), step(1));
+}
+
+function rgb(red: number, green: number, blue: number): string {
+  return `rgb(${red} ${green} ${blue})`;
 }

@@ -1,64 +1,75 @@
+import { diffArrays, diffWordsWithSpace } from "diff";
+
 export interface DiffLine {
   kind: "same" | "added" | "removed";
   old: number | null;
   new: number | null;
   text: string;
+  /** Where in the text the change is, from and to; null where the whole line is new. */
+  marks: [number, number][] | null;
 }
 
-const LIMIT = 4_000_000;
+/** Milliseconds after which two very different texts are shown as all removed, all added. */
+const PATIENCE = 400;
+const LONG_LINE = 600;
 
-/** Lines that differ, by their longest common subsequence; of very large texts, all lines count as changed. */
+/** Lines that differ, with the words that do. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const a = linesOf(before);
   const b = linesOf(after);
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const lines: DiffLine[] = [];
-  const same = (index: number, shift: number): void =>
-    void lines.push({ kind: "same", old: index + 1, new: index + shift + 1, text: a[index] as string });
-  for (let index = 0; index < start; index += 1) same(index, 0);
-  lines.push(...diffMiddle(a, b, start, a.length - end, b.length - end));
-  for (let index = a.length - end; index < a.length; index += 1) same(index, b.length - a.length);
-  return lines;
-}
-
-function diffMiddle(a: string[], b: string[], start: number, aEnd: number, bEnd: number): DiffLine[] {
-  const n = aEnd - start;
-  const m = bEnd - start;
-  const removed = (i: number): DiffLine => ({ kind: "removed", old: i + 1, new: null, text: a[i] as string });
-  const added = (j: number): DiffLine => ({ kind: "added", old: null, new: j + 1, text: b[j] as string });
-  const all = (count: number, make: (index: number) => DiffLine): DiffLine[] =>
-    Array.from({ length: count }, (_, index) => make(start + index));
-  if (n === 0 || m === 0 || n * m > LIMIT) return [...all(n, removed), ...all(m, added)];
-  const width = m + 1;
-  const lengths = new Uint16Array((n + 1) * width);
-  for (let i = n - 1; i >= 0; i -= 1) {
-    for (let j = m - 1; j >= 0; j -= 1) {
-      lengths[i * width + j] =
-        a[start + i] === b[start + j]
-          ? (lengths[(i + 1) * width + j + 1] as number) + 1
-          : Math.max(lengths[(i + 1) * width + j] as number, lengths[i * width + j + 1] as number);
-    }
-  }
   const lines: DiffLine[] = [];
   let i = 0;
   let j = 0;
-  while (i < n || j < m) {
-    if (i < n && j < m && a[start + i] === b[start + j]) {
-      lines.push({ kind: "same", old: start + i + 1, new: start + j + 1, text: a[start + i] as string });
-      i += 1;
-      j += 1;
-    } else if (i < n && (j >= m || (lengths[(i + 1) * width + j] as number) >= (lengths[i * width + j + 1] as number))) {
-      lines.push(removed(start + i));
-      i += 1;
-    } else {
-      lines.push(added(start + j));
-      j += 1;
+  for (const { added, removed, count } of diffArrays(a, b, { timeout: PATIENCE }) ?? replaced(a, b)) {
+    for (let step = 0; step < count; step += 1) {
+      if (removed) lines.push({ kind: "removed", old: ++i, new: null, text: a[i - 1] as string, marks: null });
+      else if (added) lines.push({ kind: "added", old: null, new: ++j, text: b[j - 1] as string, marks: null });
+      else lines.push({ kind: "same", old: ++i, new: ++j, text: a[i - 1] as string, marks: null });
     }
   }
+  markWords(lines);
   return lines;
+}
+
+function replaced(a: string[], b: string[]): { added: boolean; removed: boolean; count: number }[] {
+  return [
+    { added: false, removed: true, count: a.length },
+    { added: true, removed: false, count: b.length },
+  ];
+}
+
+/** Lines that were removed and added at one place belong together, one by one. */
+function markWords(lines: DiffLine[]): void {
+  for (let at = 0; at < lines.length; ) {
+    const removed = runOf(lines, at, "removed");
+    const added = runOf(lines, at + removed, "added");
+    if (removed === added) for (let step = 0; step < removed; step += 1) markPair(lines[at + step] as DiffLine, lines[at + removed + step] as DiffLine);
+    at += Math.max(1, removed + added);
+  }
+}
+
+function runOf(lines: DiffLine[], at: number, kind: DiffLine["kind"]): number {
+  let count = 0;
+  while (lines[at + count]?.kind === kind) count += 1;
+  return count;
+}
+
+function markPair(before: DiffLine, after: DiffLine): void {
+  if (before.text.length > LONG_LINE || after.text.length > LONG_LINE) return;
+  const [old, now]: [number, number][][] = [[], []];
+  let kept = 0;
+  let i = 0;
+  let j = 0;
+  for (const { added, removed, value } of diffWordsWithSpace(before.text, after.text)) {
+    if (removed) old?.push([i, i + value.length]);
+    else if (added) now?.push([j, j + value.length]);
+    else kept += value.trim().length;
+    if (!added) i += value.length;
+    if (!removed) j += value.length;
+  }
+  if (kept * 3 < Math.min(before.text.length, after.text.length)) return; // another line rather than a changed one
+  before.marks = old ?? null;
+  after.marks = now ?? null;
 }
 
 function linesOf(text: string): string[] {

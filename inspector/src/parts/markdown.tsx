@@ -1,12 +1,16 @@
 import MarkdownIt from "markdown-it";
-import { memo, useMemo } from "react";
-import type { GrowingText } from "../state/text";
+import { memo, type MouseEvent, useMemo } from "react";
+import { type Highlight, useHighlight } from "./highlight";
+import { tasks } from "./tasks";
+import "./highlight.css";
+import "./markdown.css";
 
 /**
  * Agents' text is hostile until shown otherwise: no HTML, no images from anywhere, links only to the web and only
  * in a new tab. The page's content security policy says the same once more.
  */
-const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
+const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true }).use(tasks);
+const DIRECTED = /^(paragraph|heading|bullet_list|ordered_list|blockquote|table)_open$/;
 const WEB = /^(https?:|mailto:)/i;
 
 markdown.validateLink = (url) => WEB.test(url.trim());
@@ -20,6 +24,19 @@ markdown.renderer.rules.link_open = (tokens, index, options, _env, self) => {
   tokens[index]?.attrSet("rel", "noopener noreferrer nofollow");
   return self.renderToken(tokens, index, options);
 };
+/** A code block says its language and can be copied. */
+markdown.renderer.rules.fence = (tokens, index, _options, env) => {
+  const { content = "", info = "" } = tokens[index] ?? {};
+  const language = info.trim().split(/\s+/)[0] ?? "";
+  const html = (env as Environment | undefined)?.highlight?.(content, language.toLowerCase()) ?? escapeHtml(content);
+  const copy = `<button type="button" class="quiet small" data-copy>Copy</button>`;
+  const head = `<figcaption><span>${escapeHtml(language)}</span>${copy}</figcaption>`;
+  return `<figure class="code" dir="ltr">${head}<pre tabindex="0"><code>${html}</code></pre></figure>`;
+};
+/** Text of any language begins where it is read from. */
+markdown.core.ruler.push("direction", ({ tokens }) => {
+  for (const token of tokens) if (DIRECTED.test(token.type)) token.attrSet("dir", "auto");
+});
 for (const rule of ["th_open", "td_open"]) {
   markdown.renderer.rules[rule] = (tokens, index, options, _env, self) => {
     const token = tokens[index];
@@ -29,28 +46,24 @@ for (const rule of ["th_open", "td_open"]) {
   };
 }
 
+interface Environment {
+  highlight: Highlight | null;
+}
+
 function escapeHtml(text: string): string {
   return markdown.utils.escapeHtml(text);
 }
 
-const Piece = memo(function Piece({ source }: { source: string }) {
-  const html = useMemo(() => ({ __html: markdown.render(source) }), [source]);
-  return <div className="markdown" dangerouslySetInnerHTML={html} />;
+export const MarkdownText = memo(function MarkdownText({ source }: { source: string }) {
+  const highlight = useHighlight(/^ {0,3}(```|~~~)/m.test(source));
+  const html = useMemo(() => ({ __html: markdown.render(source, { highlight }) }), [source, highlight]);
+  return <div className="markdown" onClick={onCopy} dangerouslySetInnerHTML={html} />;
 });
 
-/** Text as it streams, or one piece of it: what is settled is not drawn again. */
-export function Markdown({ text, piece }: { text: GrowingText; piece?: number }) {
-  if (piece !== undefined) return text.pieces === 0 ? null : <Piece source={text.piece(piece)} />;
-  return (
-    <>
-      {text.settled.map((settled, index) => (
-        <Piece key={index} source={settled} />
-      ))}
-      {text.tail !== "" && <Piece source={text.tail} />}
-    </>
-  );
-}
-
-export function MarkdownText({ source }: { source: string }) {
-  return <Piece source={source} />;
+function onCopy({ target }: MouseEvent): void {
+  const button = target instanceof Element ? target.closest<HTMLButtonElement>("[data-copy]") : null;
+  if (button === null) return;
+  void navigator.clipboard?.writeText(button.closest("figure")?.querySelector("code")?.textContent ?? "");
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1_500);
 }

@@ -1,4 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
+import { Icon } from "./Icon";
+import "./small.css";
 
 /** Where an agent, a session or a tool call stands: always a word, never only a colour. */
 export function Status({ tone, children }: { tone: "good" | "busy" | "bad" | "idle" | "ask"; children: ReactNode }) {
@@ -10,7 +12,14 @@ export function Status({ tone, children }: { tone: "good" | "busy" | "bad" | "id
   );
 }
 
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+interface DialogProps {
+  title: string;
+  isWide?: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function Dialog({ title, isWide = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -21,11 +30,11 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     };
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby="dialog-title" onClose={onClose} onCancel={onClose}>
+    <dialog ref={dialog} className={isWide ? "wide" : ""} aria-labelledby="dialog-title" onClose={onClose} onCancel={onClose}>
       <header>
         <h2 id="dialog-title">{title}</h2>
-        <button type="button" className="quiet" aria-label="Close" onClick={onClose}>
-          ✕
+        <button type="button" className="quiet icon-button" aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
         </button>
       </header>
       {children}
@@ -53,7 +62,7 @@ export function ErrorLine({ text }: { text: string | null }) {
 // Made once: toLocaleString makes one of these at every call, which takes longer than all the rest of a row.
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export function Time({ at, withDate = false }: { at: number; withDate?: boolean }) {
   const date = new Date(at);
@@ -82,6 +91,11 @@ export function bytes(size: number): string {
 export function duration(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1000);
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** The same for what is often over in a moment. */
+export function took(milliseconds: number): string {
+  return milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds);
 }
 
 /** Hand a file to the browser's downloads. */

@@ -7,6 +7,8 @@ const NEAR = 200;
 const SHORT = 20_000;
 const STEP = 1_500;
 const END = 40;
+/** How far below the upper edge a row is that was looked for. */
+const REVEALED = 120;
 
 /** Which rows of a tall list are drawn, and where it is scrolled to while their heights become known. */
 export class Viewport {
@@ -27,11 +29,9 @@ export class Viewport {
   }
 
   /** The indexes of the rows to draw, in order. */
-  choose(pinned: number[]): number[] {
+  choose(): number[] {
     [this.#first, this.#last] = this.#range(MARGIN);
-    const rows = new Set(pinned);
-    for (let index = this.#first; index < this.#last; index += 1) rows.add(index);
-    return [...rows].sort((one, other) => one - other);
+    return Array.from({ length: this.#last - this.#first }, (_, index) => this.#first + index);
   }
 
   between(first: number, last: number): number {
@@ -75,6 +75,18 @@ export class Viewport {
     const row = this.#heights.at(this.#top);
     this.#anchor = { row, above: this.#top - this.#heights.before(row) };
     return this.#needsMore() || wasAtEnd !== this.isAtEnd;
+  }
+
+  /** Go to the end, and stay there. */
+  jump(): void {
+    this.isAtEnd = true;
+  }
+
+  /** Bring a row into sight, below the upper edge. */
+  reveal(row: number): void {
+    this.isAtEnd = false;
+    this.#anchor = { row, above: -REVEALED };
+    this.#top = Math.max(0, this.#heights.before(row) - REVEALED);
   }
 
   /** What was folded or unfolded is so again when its row comes back. */

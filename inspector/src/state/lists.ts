@@ -1,4 +1,6 @@
 import type { AgentInfo, SessionSummary } from "sandbox-agent-client";
+import { type Change, followFeed } from "./feed";
+import { keyOf, liveness } from "./liveness";
 import { reasonOf, sandbox } from "./server";
 import { Store } from "./store";
 
@@ -9,6 +11,7 @@ interface Sessions {
   isLoaded: boolean;
 }
 
+/** Milliseconds between two looks at a server that does not tell of changes. */
 const EVERY = 4_000;
 
 class SessionList extends Store<Sessions> {
@@ -22,6 +25,7 @@ class SessionList extends Store<Sessions> {
     try {
       const { sessions, nextCursor } = await sandbox.sessions.list({ limit: this.#limit });
       this.set({ sessions, nextCursor: nextCursor ?? null, error: null, isLoaded: true });
+      await liveness.look(sessions);
     } catch (error) {
       this.set({ ...this.value, error: reasonOf(error), isLoaded: true });
     }
@@ -32,13 +36,62 @@ class SessionList extends Store<Sessions> {
     await this.refresh();
   }
 
-  /** Keep it fresh while the page is in front; gives the way to stop. */
+  /** Keep it fresh while the page is in front: by what the server tells, or else by asking. Gives the way to stop. */
   watch(): () => void {
     void this.refresh();
+    let isTold = false;
     const timer = setInterval(() => {
-      if (!document.hidden) void this.refresh();
+      if (!document.hidden && !isTold) void this.refresh();
     }, EVERY);
-    return () => clearInterval(timer);
+    const stop = followFeed(
+      (change) => this.#take(change),
+      () => (isTold = false),
+      () => {
+        isTold = true;
+        void this.refresh(); // what changed before it began
+      },
+    );
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }
+
+  #take(change: Change): void {
+    switch (change.type) {
+      case "session.created":
+      case "session.updated":
+      case "session.ended":
+        this.#put(change.session);
+        break;
+      case "session.deleted":
+        this.set({ ...this.value, sessions: this.#without(change) });
+        break;
+      case "turn.started":
+      case "turn.ended":
+        liveness.told(change.agent, change.sessionId, { isBusy: change.type === "turn.started" });
+        break;
+      case "question.asked":
+      case "question.settled":
+        liveness.told(change.agent, change.sessionId, { question: JSON.stringify(change.requestId), isOpen: change.type === "question.asked" });
+        break;
+      case "agent.changed":
+        void agentList.refresh();
+        break;
+      case "reset":
+        void this.refresh();
+        break;
+    }
+  }
+
+  /** The newest is on top, as the server lists them. */
+  #put(session: SessionSummary): void {
+    const sessions = [session, ...this.#without(session)].sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+    this.set({ ...this.value, sessions });
+  }
+
+  #without({ agent, sessionId }: { agent: string; sessionId: string }): SessionSummary[] {
+    return this.value.sessions.filter((one) => keyOf(one.agent, one.sessionId) !== keyOf(agent, sessionId));
   }
 }
 

@@ -13,6 +13,8 @@ export function keyOf(agent: string, sessionId: string): string {
 /** What sessions are doing, of those in a list. Only sessions in which something has happened are asked about. */
 class Liveness extends Store<Readonly<Record<string, Live>>> {
   readonly #counts = new Map<string, number>();
+  readonly #busy = new Set<string>();
+  readonly #questions = new Map<string, Set<string>>();
   #isLooking = false;
 
   constructor() {
@@ -23,6 +25,19 @@ class Liveness extends Store<Readonly<Record<string, Live>>> {
   note(agent: string, sessionId: string, live: Live): void {
     const key = keyOf(agent, sessionId);
     if (this.value[key] !== live) this.set({ ...this.value, [key]: live });
+  }
+
+  /** The server tells of every turn and of every question. */
+  told(agent: string, sessionId: string, news: { isBusy: boolean } | { question: string; isOpen: boolean }): void {
+    const key = keyOf(agent, sessionId);
+    const open = this.#questions.get(key) ?? new Set<string>();
+    this.#questions.set(key, open);
+    if ("isBusy" in news) {
+      if (news.isBusy) this.#busy.add(key);
+      else this.#busy.delete(key);
+    } else if (news.isOpen) open.add(news.question);
+    else open.delete(news.question);
+    this.note(agent, sessionId, open.size > 0 ? "asking" : this.#busy.has(key) ? "working" : "quiet");
   }
 
   async look(sessions: SessionSummary[]): Promise<void> {
@@ -40,8 +55,13 @@ class Liveness extends Store<Readonly<Record<string, Live>>> {
   async #ask({ agent, sessionId, eventCount }: SessionSummary): Promise<void> {
     try {
       const { isBusy, pendingPermissions, pendingQuestions } = await sandbox.sessions.get(sessionId, { agent });
-      const isAsking = pendingPermissions.length + pendingQuestions.length > 0;
-      this.#counts.set(keyOf(agent, sessionId), eventCount);
+      const open = [...pendingPermissions, ...pendingQuestions].map(({ requestId }) => JSON.stringify(requestId));
+      const isAsking = open.length > 0;
+      const key = keyOf(agent, sessionId);
+      this.#questions.set(key, new Set(open));
+      if (isBusy) this.#busy.add(key);
+      else this.#busy.delete(key);
+      this.#counts.set(key, eventCount);
       this.note(agent, sessionId, isAsking ? "asking" : isBusy ? "working" : "quiet");
     } catch {
       // asked again with the next list

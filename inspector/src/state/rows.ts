@@ -10,31 +10,24 @@ export interface Row {
 /** The rows of a timeline. Only the newest item gains rows, so that only it is looked at again. */
 export class Rows {
   readonly #rows: Row[] = [];
-  readonly #asks = new Map<number, number>();
   #items = 0;
   #lastStart = 0;
 
   /** What has come since the last time is taken in. */
   of(items: readonly Item[]): readonly Row[] {
+    if (items.length < this.#items) this.#items = this.#lastStart = 0; // one was taken out
     this.#rows.length = this.#lastStart;
     for (let index = Math.max(0, this.#items - 1); index < items.length; index += 1) {
       const item = items[index] as Item;
       this.#lastStart = this.#rows.length;
-      if (item.kind === "ask") this.#asks.set(item.key, this.#rows.length);
       const pieces = piecesOf(item);
       for (let piece = 0; piece < pieces; piece += 1) this.#rows.push({ item, piece, isLast: piece === pieces - 1 });
     }
     this.#items = items.length;
     return this.#rows;
   }
-
-  /** Where a question stands. */
-  indexOf(askKey: number): number | undefined {
-    return this.#asks.get(askKey);
-  }
 }
 
 function piecesOf(item: Item): number {
-  if (item.kind !== "agent" && item.kind !== "user") return 1;
-  return Math.max(1, item.text.pieces);
+  return item.kind === "agent" || item.kind === "user" ? Math.max(1, item.body.pieces) : 1;
 }

@@ -3,6 +3,14 @@ import type { Envelope } from "./journal";
 export const KINDS = ["all", "requests", "answers", "notifications", "errors"] as const;
 export type Kind = (typeof KINDS)[number];
 
+/** Whose messages, and which of them by name; "all" leaves it open. */
+export interface Narrow {
+  source: "all" | Envelope["source"];
+  label: string;
+}
+
+export const EVERYTHING: Narrow = { source: "all", label: "all" };
+
 const STEP = 200;
 
 /** Looks for envelopes a slice at a time, so that a hundred thousand of them never hold up a key. */
@@ -20,11 +28,12 @@ export class Search {
     readonly kind: Kind,
     readonly wanted: string,
     earlier: Search | null = null,
+    readonly narrow: Narrow = EVERYTHING,
   ) {
-    this.found = kind === "all" && wanted === "" ? null : [];
+    this.found = kind === "all" && wanted === "" && isSame(narrow, EVERYTHING) ? null : [];
     this.#pattern = wanted === "" ? null : new RegExp(wanted.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"), "i");
     const isNarrower =
-      earlier !== null && earlier.found !== null && earlier.journal === journal && earlier.kind === kind && wanted.includes(earlier.wanted);
+      earlier !== null && earlier.found !== null && earlier.journal === journal && earlier.kind === kind && isSame(earlier.narrow, narrow) && wanted.includes(earlier.wanted);
     this.#among = isNarrower ? [...(earlier.found as number[]), ...earlier.#among.slice(earlier.#next)] : [];
     this.#seen = isNarrower ? earlier.#seen : 0;
   }
@@ -41,8 +50,8 @@ export class Search {
     return this.journal[this.found === null ? index : (this.found[index] as number)] as Envelope;
   }
 
-  isFor(journal: readonly Envelope[], kind: Kind, wanted: string): boolean {
-    return this.journal === journal && this.kind === kind && this.wanted === wanted;
+  isFor(journal: readonly Envelope[], kind: Kind, wanted: string, narrow: Narrow): boolean {
+    return this.journal === journal && this.kind === kind && this.wanted === wanted && isSame(this.narrow, narrow);
   }
 
   /** Go on for so many milliseconds, or to the end. */
@@ -58,6 +67,8 @@ export class Search {
   }
 
   #matches(envelope: Envelope): boolean {
+    const { source, label } = this.narrow;
+    if ((source !== "all" && envelope.source !== source) || (label !== "all" && nameOf(envelope) !== label)) return false;
     return isOfKind(envelope, this.kind) && (this.#pattern === null || this.#pattern.test(envelope.text));
   }
 }
@@ -74,5 +85,40 @@ function isOfKind({ kind, isError }: Envelope, wanted: Kind): boolean {
       return kind === "notification";
     case "errors":
       return isError;
+  }
+}
+
+/** What envelopes can be chosen by: answers are named after what they answer. */
+export function nameOf({ kind, label, pair }: Envelope): string {
+  return kind === "answer" ? (pair?.label ?? "answer") : label;
+}
+
+function isSame(one: Narrow, other: Narrow): boolean {
+  return one.source === other.source && one.label === other.label;
+}
+
+/** Where runs of one kind of notification begin, so that thousands of chunks take one row. Only what is new is looked at. */
+export class Runs {
+  readonly starts: number[] = [];
+  #seen = 0;
+
+  constructor(private readonly search: Search) {}
+
+  isFor(search: Search): boolean {
+    return this.search === search;
+  }
+
+  /** Take in what the search has found since. */
+  grow(): this {
+    for (; this.#seen < this.search.count; this.#seen += 1) {
+      const now = this.search.at(this.#seen);
+      const before = this.#seen === 0 ? null : this.search.at(this.#seen - 1);
+      if (before === null || now.kind !== "notification" || before.label !== now.label || before.source !== now.source) this.starts.push(this.#seen);
+    }
+    return this;
+  }
+
+  lengthAt(index: number): number {
+    return (this.starts[index + 1] ?? this.#seen) - (this.starts[index] as number);
   }
 }

@@ -1,4 +1,5 @@
 import { type AskContext, type ConnectionState, ProblemError, SandboxAgent } from "sandbox-agent-client";
+import { plainReason } from "./failures";
 import { paced } from "./pace";
 import { Store, useStore } from "./store";
 
@@ -54,5 +55,5 @@ document.addEventListener("visibilitychange", () => {
 
 export function reasonOf(error: unknown): string {
   if (error instanceof ProblemError) return error.message;
-  return error instanceof Error ? error.message : String(error);
+  return plainReason(error instanceof Error ? error.message : String(error));
 }

@@ -6,6 +6,7 @@ import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 import { InstallCard } from "./InstallCard";
+import "./AgentsView.css";
 
 export function AgentsView() {
   const { agents, error, isLoaded } = useStore(agentList);
@@ -24,12 +25,18 @@ export function AgentsView() {
       <ErrorLine text={error} />
       {isLoaded && agents.length === 0 && error === null && <Empty title="No agents" />}
       <ul className="agent-grid">
-        {agents.map((agent) => (
+        {inOrder(agents).map((agent) => (
           <AgentCard key={agent.id} agent={agent} />
         ))}
       </ul>
     </main>
   );
+}
+
+/** What can be used comes first, then what can be installed, then what has to be done by hand. */
+function inOrder(agents: AgentInfo[]): AgentInfo[] {
+  const rank = ({ installed, support }: AgentInfo): number => (installed ? 0 : support === "supported" ? 1 : 2);
+  return [...agents].sort((one, other) => rank(one) - rank(other) || (one.name || one.id).localeCompare(other.name || other.id));
 }
 
 const TONES = { running: "good", stopped: "idle", error: "bad" } as const;

@@ -2,168 +2,164 @@ import type { CreateElicitationRequest, RequestPermissionRequest } from "@agentc
 import type { QuestionRequest } from "sandbox-agent-client";
 import { type FormEvent, useState } from "react";
 import { MarkdownText } from "../parts/markdown";
-import { Status } from "../parts/small";
+import { type Field, optionsOf } from "../state/questions";
 import { useAnswer } from "../state/server";
 import type { AskItem } from "../state/timeline";
+import { Form } from "./Form";
+import { Outcome } from "./Outcome";
 import { ToolContents } from "./ToolCall";
+import "./Asks.css";
 
-/** Something that the agent wants to know before it goes on. */
-export function AskCard({ item }: { item: AskItem }) {
-  const isOpen = item.outcome === null;
-  const title = { permission: "Permission", question: "Question", elicitation: "Form" }[item.method];
+const TITLES = { permission: "Permission", question: "Question", elicitation: "Form" } as const;
+
+interface Props {
+  item: AskItem;
+  /** How many are open, this one included. */
+  count: number;
+  isOffline: boolean;
+}
+
+/** What the agent wants to know before it goes on. It stands where one writes, so that nobody has to look for it. */
+export function OpenAsk({ item, count, isOffline }: Props) {
+  const answer = useAnswer(item.id);
+  const given = isOffline ? null : answer;
   return (
-    <section className={`card ask ${isOpen ? "open" : ""}`} aria-label={title}>
+    <section className="ask open" aria-label={TITLES[item.method]}>
       <header>
-        <strong>{title}</strong>
-        {isOpen ? <Status tone="ask">Waiting for an answer</Status> : <Status tone="idle">{settled(item)}</Status>}
+        <strong>{headOf(item)}</strong>
+        {count > 1 && <span className="muted">1 of {count}</span>}
       </header>
-      {item.method === "permission" && <Permission item={item} />}
-      {item.method === "question" && <Question item={item} />}
-      {item.method === "elicitation" && <Elicitation item={item} />}
+      {item.method === "permission" && <Permission item={item} answerWith={given} />}
+      {item.method === "question" && <Question item={item} answerWith={given} />}
+      {item.method === "elicitation" && <Elicitation item={item} answerWith={given} />}
+      {isOffline && (
+        <p className="muted" role="status">
+          The server cannot be reached just now. You can answer when it is back.
+        </p>
+      )}
     </section>
   );
 }
 
-function settled({ outcome, by }: AskItem): string {
-  return by === null ? String(outcome) : `${outcome} · by ${by}`;
+function headOf({ method, params }: AskItem): string {
+  if (method === "question") return "The agent has a question";
+  if (method === "elicitation") return "The agent needs some details";
+  const { kind } = (params as RequestPermissionRequest).toolCall;
+  return (kind != null && WANTS[kind]) || "The agent asks for permission";
 }
 
-function Permission({ item }: { item: AskItem }) {
+const WANTS: Record<string, string> = {
+  execute: "Run this command?",
+  edit: "Make this change?",
+  delete: "Delete this?",
+  move: "Move this?",
+  read: "Read this?",
+  fetch: "Fetch this?",
+};
+
+/** A question or a form in the conversation: a line while it is open, then what was answered. */
+export function AskLine({ item }: { item: AskItem }) {
+  const text = item.method === "question" ? (item.params as QuestionRequest).prompt : (item.params as { message?: string }).message;
+  return (
+    <div className="ask settled-ask" role="group" aria-label={TITLES[item.method]}>
+      <MarkdownText source={text ?? ""} />
+      {item.outcome === null ? <p className="muted">Waiting for an answer below</p> : <Outcome item={item} />}
+      {item.sent !== null && (
+        <dl className="sent">
+          {Object.entries(item.sent).map(([name, value]) => (
+            <div key={name}>
+              <dt>{titleOf(item, name)}</dt>
+              <dd>{typeof value === "object" ? JSON.stringify(value) : String(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </div>
+  );
+}
+
+function titleOf({ params }: AskItem, name: string): string {
+  return (params as { requestedSchema?: Schema }).requestedSchema?.properties?.[name]?.title ?? name;
+}
+
+interface Schema {
+  properties?: Record<string, Field>;
+  required?: string[];
+}
+
+type Answering = { item: AskItem; answerWith: ((answer: unknown) => void) | null };
+
+function Permission({ item, answerWith }: Answering) {
   const { toolCall, options } = item.params as RequestPermissionRequest;
-  const answerWith = useAnswer(item.id);
-  const isOpen = item.outcome === null;
   return (
     <>
       <p className="ask-title mono">{toolCall.title ?? toolCall.toolCallId}</p>
-      {isOpen && <ToolContents call={{ ...toolCall, title: toolCall.title ?? "", content: toolCall.content ?? [] } as never} />}
-      {isOpen && (
-        <div className="choices">
-          {options.map(({ optionId, name, kind }) => (
-            <button
-              key={optionId}
-              type="button"
-              className={kind === "allow_once" ? "primary" : ""}
-              disabled={answerWith === null}
-              onClick={() => answerWith?.({ optionId })}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
-      )}
+      <ToolContents call={{ ...toolCall, title: toolCall.title ?? "", content: toolCall.content ?? [] } as never} />
+      <div className="choices">
+        {(options ?? []).map(({ optionId, name, kind }) => (
+          <button key={optionId} type="button" className={kind === "allow_once" ? "primary" : ""} disabled={answerWith === null} onClick={() => answerWith?.({ optionId })}>
+            {name}
+          </button>
+        ))}
+      </div>
     </>
   );
 }
 
-function Question({ item }: { item: AskItem }) {
-  const { prompt, options, multiSelect } = item.params as QuestionRequest;
+function Question({ item, answerWith }: Answering) {
+  const { prompt, multiSelect } = item.params as QuestionRequest;
+  const options = optionsOf(item.params);
   const [chosen, setChosen] = useState<string[]>([]);
-  const answerWith = useAnswer(item.id);
-  const isOpen = item.outcome === null;
+  const [text, setText] = useState("");
   const isLocked = answerWith === null;
+  const answers = options.length === 0 ? [text.trim()].filter(Boolean) : chosen;
   const choose = (id: string): void => {
     if (!multiSelect) setChosen([id]);
     else setChosen(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
   };
   const answer = (event: FormEvent): void => {
     event.preventDefault();
-    answerWith?.(chosen);
+    answerWith?.(answers);
   };
   return (
     <form onSubmit={answer}>
-      <MarkdownText source={prompt} />
-      {isOpen && (
-        <>
-          <fieldset disabled={isLocked}>
-            <legend className="visually-hidden">{prompt}</legend>
-            {options.map(({ id, label, description }) => (
-              <label key={id} className="option">
-                <input type={multiSelect ? "checkbox" : "radio"} name={`question-${item.key}`} value={id} checked={chosen.includes(id)} onChange={() => choose(id)} />
-                <span>
-                  {label}
-                  {description && <small className="muted">{description}</small>}
-                </span>
-              </label>
-            ))}
-          </fieldset>
-          <div className="choices">
-            <button type="submit" className="primary" disabled={isLocked || chosen.length === 0}>
-              Answer
-            </button>
-            <button type="button" disabled={isLocked} onClick={() => answerWith?.("rejected")}>
-              Decline
-            </button>
-          </div>
-        </>
-      )}
-    </form>
-  );
-}
-
-interface Field {
-  type?: string;
-  title?: string;
-  description?: string;
-  enum?: string[];
-  default?: unknown;
-}
-
-function Elicitation({ item }: { item: AskItem }) {
-  const request = item.params as CreateElicitationRequest & { message?: string; url?: string; requestedSchema?: { properties?: Record<string, Field>; required?: string[] } };
-  const fields = Object.entries(request.requestedSchema?.properties ?? {});
-  const answerWith = useAnswer(item.id);
-  const isOpen = item.outcome === null;
-  const isLocked = answerWith === null;
-  const answer = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const content = Object.fromEntries(fields.map(([name, field]) => [name, valueOf(field, form.get(name))]).filter(([, value]) => value !== undefined));
-    answerWith?.({ action: "accept", content });
-  };
-  return (
-    <form onSubmit={answer}>
-      <MarkdownText source={request.message ?? ""} />
-      {isOpen && (
-        <fieldset disabled={isLocked} className="fields">
-          {fields.map(([name, field]) => (
-            <label key={name}>
-              <span>{field.title ?? name}</span>
-              <FieldInput name={name} field={field} isRequired={request.requestedSchema?.required?.includes(name) ?? false} />
-              {field.description && <small className="muted">{field.description}</small>}
-            </label>
-          ))}
-          <div className="choices">
-            <button type="submit" className="primary">
-              Send
-            </button>
-            <button type="button" onClick={() => answerWith?.({ action: "decline" })}>
-              Decline
-            </button>
-          </div>
-        </fieldset>
-      )}
-    </form>
-  );
-}
-
-function FieldInput({ name, field, isRequired }: { name: string; field: Field; isRequired: boolean }) {
-  if (field.enum !== undefined) {
-    return (
-      <select name={name} required={isRequired} defaultValue={String(field.default ?? "")}>
-        {!isRequired && <option value="" />}
-        {field.enum.map((value) => (
-          <option key={value}>{value}</option>
+      <MarkdownText source={prompt ?? ""} />
+      <fieldset disabled={isLocked}>
+        <legend className="visually-hidden">{prompt}</legend>
+        {options.length === 0 && <input type="text" aria-label="Your answer" placeholder="Your answer" value={text} onChange={(event) => setText(event.target.value)} />}
+        {options.map(({ id, label, description }) => (
+          <label key={id} className="option">
+            <input type={multiSelect ? "checkbox" : "radio"} name={`question-${item.key}`} value={id} checked={chosen.includes(id)} onChange={() => choose(id)} />
+            <span>
+              {label}
+              {description && <small className="muted">{description}</small>}
+            </span>
+          </label>
         ))}
-      </select>
-    );
-  }
-  if (field.type === "boolean") return <input type="checkbox" name={name} defaultChecked={field.default === true} />;
-  const isNumber = field.type === "number" || field.type === "integer";
-  return <input type={isNumber ? "number" : "text"} step={field.type === "integer" ? 1 : "any"} name={name} required={isRequired} defaultValue={field.default === undefined ? "" : String(field.default)} />;
+      </fieldset>
+      <div className="choices">
+        <button type="submit" className="primary" disabled={isLocked || answers.length === 0}>
+          Answer
+        </button>
+        <button type="button" disabled={isLocked} onClick={() => answerWith?.("rejected")}>
+          Decline
+        </button>
+      </div>
+    </form>
+  );
 }
 
-function valueOf(field: Field, given: FormDataEntryValue | null): unknown {
-  if (field.type === "boolean") return given !== null;
-  if (given === null || given === "") return undefined;
-  return field.type === "number" || field.type === "integer" ? Number(given) : String(given);
+function Elicitation({ item, answerWith }: Answering) {
+  const request = item.params as CreateElicitationRequest & { message?: string; requestedSchema?: Schema };
+  return (
+    <>
+      <MarkdownText source={request.message ?? ""} />
+      <Form
+        schema={request.requestedSchema ?? {}}
+        isLocked={answerWith === null}
+        onSend={(content) => answerWith?.({ action: "accept", content })}
+        onDecline={() => answerWith?.({ action: "decline" })}
+      />
+    </>
+  );
 }

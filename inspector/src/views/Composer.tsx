@@ -1,14 +1,24 @@
 import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
-import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { bytes, ErrorLine } from "../parts/small";
+import { draftOf, keepDraft, watchDraft } from "../state/drafts";
+import { Icon } from "../parts/Icon";
+import "./Composer.css";
 
 interface Props {
+  session: string;
+  /** Something is asked above: one line is enough. */
+  isSlim: boolean;
   isBusy: boolean;
   isLocked: boolean;
   commands: AvailableCommand[];
   capabilities: PromptCapabilities;
+  /** What was sent before, the newest last. */
+  history: () => string[];
   onSend: (prompt: ContentBlock[]) => void;
   onCancel: () => void;
+  /** What can be chosen for the next turn. */
+  children: ReactNode;
 }
 
 const LIMIT = 8_000_000;
@@ -20,9 +30,17 @@ export function focusPromptNext(): void {
   wantsFocus = true;
 }
 
-export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onCancel }: Props) {
-  const [text, setText] = useState("");
-  const [files, setFiles] = useState<File[]>([]);
+export function Composer({ session, isSlim, isBusy, isLocked, commands, capabilities, history, onSend, onCancel, children }: Props) {
+  const [draft, setDraft] = useState(() => draftOf(session));
+  const { text, files } = draft;
+  const change = (more: Partial<typeof draft>): void => {
+    const changed = { ...draft, ...more };
+    keepDraft(session, changed);
+    setDraft(changed);
+  };
+  const setText = (words: string): void => change({ text: words });
+  const setFiles = (chosen: File[]): void => change({ files: chosen });
+  const [back, setBack] = useState(0);
   const [error, setError] = useState<string | null>(null);
   const [picked, setPicked] = useState(0);
   const [isDismissed, setDismissed] = useState(false);
@@ -39,6 +57,14 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
     wantsFocus = false;
     input.current?.focus();
   }, [isLocked]);
+  useEffect(
+    () =>
+      watchDraft(session, (written) => {
+        setDraft(written);
+        input.current?.focus();
+      }),
+    [session],
+  );
   const isEmpty = text.trim() === "" && files.length === 0;
 
   const send = async (): Promise<void> => {
@@ -46,8 +72,8 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
     try {
       const attached = await Promise.all(files.map((file) => blockOf(file, capabilities)));
       onSend([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...attached]);
-      setText("");
-      setFiles([]);
+      change({ text: "", files: [] });
+      setBack(0);
       setError(null);
     } catch (reason) {
       setError(reason instanceof Error ? reason.message : String(reason));
@@ -57,6 +83,16 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
     setText(`/${command.name} `);
     setPicked(0);
     input.current?.focus();
+  };
+  /** Earlier prompts, as a shell has them; only where nothing would be overwritten. */
+  const recall = (steps: number): boolean => {
+    const earlier = history();
+    const isOurs = text === "" || text === earlier.at(-back);
+    const next = Math.min(earlier.length, back + steps);
+    if (!isOurs || next < 0 || (back === 0 && steps < 0) || next === back) return false;
+    setBack(next);
+    setText(next === 0 ? "" : (earlier.at(-next) as string));
+    return true;
   };
   const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
     if (event.nativeEvent.isComposing) return;
@@ -70,7 +106,8 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       void send();
-    } else if (event.key === "Escape" && offered.length > 0) setDismissed(true);
+    } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !text.includes("\n") && recall(event.key === "ArrowUp" ? 1 : -1)) event.preventDefault();
+    else if (event.key === "Escape" && offered.length > 0) setDismissed(true);
     else if (event.key === "Escape" && isBusy) onCancel();
   };
   const attach = (more: FileList | null): void => setFiles([...files, ...Array.from(more ?? [])]);
@@ -92,13 +129,13 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
 
   return (
     <form
-      className="composer"
+      className={`composer ${isSlim && isEmpty ? "slim" : ""}`}
       onSubmit={(event) => {
         event.preventDefault();
         void send();
       }}
     >
-      <div className="column">
+      <div className="inner">
         {offered.length > 0 && (
           <ul className="commands" id={listId} role="listbox" aria-label="Commands">
             {offered.map((command, index) => (
@@ -117,7 +154,7 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
               <li key={index} className="attachment">
                 <span className="mono">{file.name}</span> <span className="muted">{bytes(file.size)}</span>
                 <button type="button" className="quiet small" aria-label={`Remove ${file.name}`} onClick={() => setFiles(files.filter((one) => one !== file))}>
-                  ✕
+                  <Icon name="close" size={14} />
                 </button>
               </li>
             ))}
@@ -131,8 +168,9 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
             aria-label="Message to the agent"
             aria-controls={offered.length > 0 ? listId : undefined}
             aria-activedescendant={offered.length > 0 ? `${listId}-${picked}` : undefined}
-            placeholder={isLocked ? "This session can only be read" : "Message the agent. / for commands"}
-            rows={Math.min(10, Math.max(2, text.split("\n").length))}
+            placeholder={isLocked ? "This session can only be read" : isBusy ? "Write the next message" : "Message the agent. / for commands"}
+            dir="auto"
+            rows={isSlim ? 1 : Math.min(12, Math.max(2, text.split("\n").length))}
             value={text}
             disabled={isLocked}
             onChange={(event) => {
@@ -145,10 +183,12 @@ export function Composer({ isBusy, isLocked, commands, capabilities, onSend, onC
           />
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
-            <button type="button" className="quiet" disabled={isLocked} onClick={() => chooser.current?.click()}>
-              Attach
+            <button type="button" className="quiet" aria-label="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
+              <Icon name="attach" />
+              <span className="wide-label">Attach</span>
             </button>
-            <span className="hint muted">{isLocked ? "" : isBusy ? "Escape cancels the turn" : "Enter sends, Shift+Enter starts a line"}</span>
+            {children}
+            <span className="hint muted">{isLocked ? "" : isBusy ? "Esc cancels the turn" : "Enter sends"}</span>
             {isBusy && (
               <button type="button" id="cancel" onClick={onCancel}>
                 Cancel

@@ -1,38 +1,73 @@
-import { memo, useMemo, useState } from "react";
-import { Markdown } from "../parts/markdown";
-import { Empty, Time } from "../parts/small";
+import { memo, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
+import { Boundary } from "../parts/Boundary";
+import { Icon } from "../parts/Icon";
+import { MarkdownText } from "../parts/markdown";
+import { Empty, Time, took } from "../parts/small";
 import { TallList } from "../parts/TallList";
+import { Viewport } from "../parts/viewport";
+import type { Conversation } from "../state/conversation";
+import { address } from "../state/route";
 import { type Row, Rows } from "../state/rows";
-import type { Item, PlanItem, TextItem, Timeline } from "../state/timeline";
-import { AskCard } from "./Asks";
+import type { Item, NoteItem, PlanItem, TextItem, Timeline } from "../state/timeline";
+import { AskLine } from "./Asks";
+import { Failure } from "./Failure";
+import { FindBar } from "./FindBar";
 import { Block, ToolCard } from "./ToolCall";
+import "./ConversationView.css";
 
-/** The conversation as people read it. `version` tells that the timeline, which is mutable, has changed. */
-export function ConversationView({ timeline, isReady }: { timeline: Timeline; version: number; isReady: boolean }) {
+interface Props {
+  conversation: Conversation;
+  timeline: Timeline;
+  /** Tells that the timeline, which is mutable, has changed. */
+  version: number;
+  isReady: boolean;
+}
+
+/** Where each conversation was left: one comes back to the same place. */
+const viewports = new WeakMap<Timeline, Viewport>();
+
+/** The conversation as people read it. */
+export function ConversationView({ conversation, timeline, version, isReady }: Props) {
   const known = useMemo(() => ({ timeline, rows: new Rows() }), [timeline]);
+  const viewport = useMemo(() => viewports.get(timeline) ?? new Viewport(), [timeline]);
+  viewports.set(timeline, viewport);
   const rows = known.rows.of(timeline.items);
-  const open = timeline.openAsks();
-  const pinned = open.map(({ key }) => known.rows.indexOf(key)).filter((index) => index !== undefined);
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  const sent = timeline.turns.running?.isOwn ? timeline.turns.running.key : 0;
+  const last = useRef(sent);
+  if (sent > last.current) viewport.jump(); // whoever sends something wants to see it
+  useLayoutEffect(() => void (last.current = sent), [sent]);
   const end = (
     <>
-      {isReady && rows.length === 0 && (
+      {isReady && rows.length === 0 && !timeline.isBusy && (
         <Empty title="Nothing has been said yet">
-          <p className="muted">Write below to begin the first turn.</p>
+          <p className="muted">Write below to begin. Type / for the agent’s commands, or drop files to attach them.</p>
         </Empty>
       )}
-      {timeline.isBusy && open.length === 0 && (
+      {timeline.isBusy && timeline.openAsks().length === 0 && (
         <p className="working" role="status">
           <i aria-hidden="true" />
-          Working
+          {timeline.turns.running?.isCancelling ? "Cancelling" : "Working"}
         </p>
       )}
     </>
   );
   const at = (index: number): Row => rows[index] as Row;
+  const show = (row: number): void => {
+    viewport.reveal(row);
+    redraw();
+  };
   return (
-    <TallList count={rows.length} label="Conversation" isBusy={timeline.isBusy} keyOf={(index) => keyOf(at(index))} guess={(index) => guess(at(index))} pinned={pinned} end={end}>
-      {(index) => <Entry {...at(index)} stamp={stampOf(at(index))} />}
+    <div className="find-place">
+    <FindBar rows={rows} version={version} onShow={show} />
+    <TallList count={rows.length} label="Conversation" viewport={viewport} isBusy={timeline.isBusy} keyOf={(index) => keyOf(at(index))} guess={(index) => guess(at(index))} end={end}>
+      {(index) => (
+        <Boundary what="This">
+          <Entry {...at(index)} stamp={stampOf(at(index))} conversation={conversation} />
+        </Boundary>
+      )}
     </TallList>
+    </div>
   );
 }
 
@@ -42,18 +77,22 @@ function keyOf({ item, piece }: Row): string {
 
 /** Pixels, roughly: lines of some hundred characters. */
 function guess({ item, piece }: Row): number {
-  if (item.kind === "agent" || item.kind === "user") return 34 + Math.ceil(item.text.piece(piece).length / 110) * 22;
-  return { thought: 34, tool: 48, plan: 150, ask: 90, note: 34 }[item.kind];
+  if (item.kind === "agent" || item.kind === "user") {
+    const content = item.body.piece(piece);
+    return typeof content === "string" ? 34 + Math.ceil(content.length / 110) * 22 : 200;
+  }
+  return { thought: 34, tool: 40, plan: 150, ask: 60, note: 34 }[item.kind];
 }
 
 /** Items are mutable: what tells that a row has changed. */
 function stampOf({ item, piece, isLast }: Row): unknown {
   switch (item.kind) {
     case "agent":
+      return item.body.piece(piece);
     case "user":
-      return `${piece < item.text.settled.length ? "settled" : item.text.tail.length} ${isLast ? item.blocks.length : ""}`;
+      return isLast && item.turn?.ended != null ? `${item.turn.ended}` : item.body.piece(piece);
     case "thought":
-      return `${item.text.settled.length} ${item.text.tail.length} ${item.blocks.length}`;
+      return item.body.text.length + item.body.parts.length;
     case "tool":
       return item.call;
     case "plan":
@@ -65,20 +104,27 @@ function stampOf({ item, piece, isLast }: Row): unknown {
   }
 }
 
-const Entry = memo(function Entry({ item, piece, isLast }: { item: Item; piece: number; isLast: boolean; stamp: unknown }) {
+interface EntryProps extends Row {
+  stamp: unknown;
+  conversation: Conversation;
+}
+
+const Entry = memo(function Entry({ item, piece, isLast, conversation }: EntryProps) {
   const part = `${piece > 0 ? "continued" : ""} ${isLast ? "" : "continues"}`;
   switch (item.kind) {
     case "user":
       return (
         <article className={`entry user ${part}`} aria-label="You">
-          <Time at={item.time} />
-          <Message item={item} piece={piece} isLast={isLast} />
+          <div className="bubble">
+            <Message item={item} piece={piece} />
+          </div>
+          {isLast && <When item={item} />}
         </article>
       );
     case "agent":
       return (
-        <article className={`entry agent ${part}`} aria-label="Agent">
-          <Message item={item} piece={piece} isLast={isLast} />
+        <article className={`entry agent ${part}`} aria-label="Agent" title={new Date(item.time).toLocaleTimeString()}>
+          <Message item={item} piece={piece} />
         </article>
       );
     case "thought":
@@ -86,7 +132,7 @@ const Entry = memo(function Entry({ item, piece, isLast }: { item: Item; piece: 
     case "tool":
       return (
         <div className="entry">
-          <ToolCard call={item.call} terminals={item.terminals} />
+          <ToolCard call={item.call} terminals={item.terminals} asks={item.asks} />
         </div>
       );
     case "plan":
@@ -94,24 +140,50 @@ const Entry = memo(function Entry({ item, piece, isLast }: { item: Item; piece: 
     case "ask":
       return (
         <div className="entry">
-          <AskCard item={item} />
+          <AskLine item={item} />
         </div>
       );
     case "note":
-      return (
-        <div className={`entry note ${item.tone}`} role={item.tone === "error" ? "alert" : undefined}>
-          <span>{item.text}</span>
-          {item.detail && <pre className="mono">{item.detail}</pre>}
-        </div>
-      );
+      return <Note item={item} conversation={conversation} />;
   }
-});
+}, isSame);
 
-function Message({ item, piece, isLast }: { item: TextItem; piece: number; isLast: boolean }) {
+/** `stamp` stands for what is mutable; a row is a new object each time. */
+function isSame(before: EntryProps, now: EntryProps): boolean {
+  return before.item === now.item && before.piece === now.piece && before.isLast === now.isLast && before.stamp === now.stamp && before.conversation === now.conversation;
+}
+
+function Message({ item, piece }: { item: TextItem; piece: number }) {
+  const content = item.body.piece(piece);
+  return <div className="message">{typeof content === "string" ? <MarkdownText source={content} /> : content !== null && <Block block={content} />}</div>;
+}
+
+/** When it was asked, and how long the answer took. */
+function When({ item: { time, turn } }: { item: TextItem }) {
   return (
-    <div className="message">
-      <Markdown text={item.text} piece={piece} />
-      {isLast && item.blocks.map((block, index) => <Block key={index} block={block} />)}
+    <p className="when muted">
+      <Time at={time} />
+      {turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
+    </p>
+  );
+}
+
+function Note({ item, conversation }: { item: NoteItem; conversation: Conversation }) {
+  if (item.tone === "error") return <Failure item={item} conversation={conversation} />;
+  if (item.tone === "fork") {
+    return (
+      <div className="entry note fork">
+        <Icon name="fork" size={14} />
+        <span>
+          Forked from <a href={address(["sessions", item.detail ?? ""], { agent: conversation.agent })}>another session</a>. What follows is its own.
+        </span>
+      </div>
+    );
+  }
+  return (
+    <div className={`entry note ${item.tone}`}>
+      <span>{item.text}</span>
+      {item.detail && <pre className="mono">{item.detail}</pre>}
     </div>
   );
 }
@@ -119,24 +191,21 @@ function Message({ item, piece, isLast }: { item: TextItem; piece: number; isLas
 /** A long one is drawn only when somebody wants to read it. */
 function Thought({ item }: { item: TextItem }) {
   const [wasOpen, setOpen] = useState(false);
+  const pieces = Array.from({ length: item.body.pieces }, (_, index) => index);
   return (
     <details className="entry thought" onToggle={({ currentTarget }) => setOpen(wasOpen || currentTarget.open)}>
-      <summary>Thought</summary>
-      {(wasOpen || item.text.settled.length === 0) && (
-        <div className="message">
-          <Markdown text={item.text} />
-          {item.blocks.map((block, index) => (
-            <Block key={index} block={block} />
-          ))}
-        </div>
-      )}
+      <summary>
+        <Icon name="think" />
+        Thought
+      </summary>
+      {(wasOpen || pieces.length < 2) && pieces.map((piece) => <Message key={piece} item={item} piece={piece} />)}
     </details>
   );
 }
 
-const MARKS = { pending: "○", in_progress: "◐", completed: "●" } as const;
+const MARKS = { pending: "pending", in_progress: "running", completed: "done" } as const;
 
-function PlanCard({ item }: { item: PlanItem }) {
+export function PlanCard({ item }: { item: PlanItem }) {
   const { entries } = item.plan;
   const done = entries.filter(({ status }) => status === "completed").length;
   return (
@@ -151,7 +220,7 @@ function PlanCard({ item }: { item: PlanItem }) {
         {entries.map(({ content, status, priority }, index) => (
           <li key={index} className={status}>
             <span className="mark" role="img" aria-label={status.replace("_", " ")}>
-              {MARKS[status] ?? "○"}
+              <Icon name={MARKS[status] ?? "pending"} />
             </span>
             <span>{content}</span>
             {priority === "high" && <span className="tag">high</span>}

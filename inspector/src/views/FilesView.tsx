@@ -1,13 +1,30 @@
 import type { FsEntry } from "sandbox-agent-client";
-import { type ChangeEvent, useCallback, useEffect, useRef, useState } from "react";
+import { type ChangeEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { languageOf, useHighlight } from "../parts/highlight";
+import { MarkdownText } from "../parts/markdown";
 import { bytes, Dialog, Empty, ErrorLine, save, Time } from "../parts/small";
+import { changesOf } from "../state/changes";
 import { reasonOf, sandbox } from "../state/server";
+import type { Timeline } from "../state/timeline";
+import { Icon } from "../parts/Icon";
+import "./FilesView.css";
 
 const SHOWN = 512_000;
 
+interface Props {
+  root: string;
+  sessionId: string;
+  timeline: Timeline;
+  /** When a turn is over, what it has left behind is shown. */
+  isBusy: boolean;
+  /** A file to begin with. */
+  wanted: string | null;
+}
+
 /** The session's directory: look around, read, bring files in and take them out. */
-export function FilesView({ root, sessionId }: { root: string; sessionId: string }) {
-  const [path, setPath] = useState(root);
+export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) {
+  const changed = useMemo(() => new Set(changesOf(timeline.items).map(({ path: one }) => one)), [timeline, isBusy]);
+  const [path, setPath] = useState(directoryOf(wanted) ?? root);
   const [entries, setEntries] = useState<FsEntry[] | null>(null);
   const [opened, setOpened] = useState<FsEntry | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -17,15 +34,18 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
   const load = useCallback(async () => {
     try {
       const found = await sandbox.files.list(path, { sessionId });
-      setEntries(found.sort((a, b) => (a.entryType === b.entryType ? a.name.localeCompare(b.name) : a.entryType === "directory" ? -1 : 1)));
+      setEntries(found.sort(inNaturalOrder));
       setError(null);
     } catch (reason) {
       setError(reasonOf(reason));
       setEntries([]);
     }
   }, [path, sessionId]);
-  useEffect(() => setPath(root), [root]);
-  useEffect(() => void load(), [load]);
+  useEffect(() => setPath(directoryOf(wanted) ?? root), [root, wanted]);
+  useEffect(() => void load(), [load, isBusy]);
+  useEffect(() => {
+    if (wanted !== null) setOpened((before) => before ?? entries?.find((entry) => entry.path === wanted) ?? null);
+  }, [wanted, entries]);
   const upload = async (files: File[]): Promise<void> => {
     setClash(null);
     setDone(files.length === 1 ? `Uploading ${files[0]?.name}` : `Uploading ${files.length} files`);
@@ -64,9 +84,11 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
         <Crumbs path={path} root={root} onGo={enter} />
         <input ref={chooser} type="file" multiple hidden onChange={onChosen} />
         <button type="button" onClick={() => void load()}>
+          <Icon name="refresh" />
           Refresh
         </button>
         <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+          <Icon name="upload" />
           Upload
         </button>
       </div>
@@ -97,8 +119,12 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
               <li key={entry.path}>
                 <button type="button" className="entry-row" aria-pressed={entry.path === opened?.path} onClick={() => choose(entry)}>
                   <span className="mono name">
+                    <Icon name={entry.entryType === "directory" ? "folder" : "file"} />
                     {entry.name}
                     {entry.entryType === "directory" ? "/" : ""}
+                    {isChanged(entry, changed) && (
+                      <span className="changed-mark" role="img" aria-label="changed in this session" title="Changed in this session" />
+                    )}
                   </span>
                   <span className="muted size">{entry.entryType === "file" ? bytes(entry.size) : ""}</span>
                   <span className="muted when">{entry.modified && <Time at={Date.parse(entry.modified)} withDate />}</span>
@@ -111,6 +137,20 @@ export function FilesView({ root, sessionId }: { root: string; sessionId: string
       </div>
     </section>
   );
+}
+
+/** Directories first; `part2` before `part10`. */
+function inNaturalOrder(a: FsEntry, b: FsEntry): number {
+  if (a.entryType !== b.entryType) return a.entryType === "directory" ? -1 : b.entryType === "directory" ? 1 : 0;
+  return a.name.localeCompare(b.name, undefined, { numeric: true });
+}
+
+function isChanged({ path, entryType }: FsEntry, changed: ReadonlySet<string>): boolean {
+  return entryType === "directory" ? [...changed].some((one) => one.startsWith(`${path}/`)) : changed.has(path);
+}
+
+function directoryOf(file: string | null): string | null {
+  return file === null ? null : file.slice(0, file.lastIndexOf("/")) || "/";
 }
 
 function Crumbs({ path, root, onGo }: { path: string; root: string; onGo: (path: string) => void }) {
@@ -139,6 +179,7 @@ type Content = { kind: "text"; text: string; isCut: boolean } | { kind: "image";
 function FileView({ entry, sessionId, onClose }: { entry: FsEntry; sessionId: string; onClose: () => void }) {
   const [content, setContent] = useState<Content | null>(null);
   const [error, setError] = useState<string | null>(null);
+  const [isPreview, setPreview] = useState(false);
   useEffect(() => {
     let isOver = false;
     readContent(entry, sessionId).then(
@@ -161,22 +202,43 @@ function FileView({ entry, sessionId, onClose }: { entry: FsEntry; sessionId: st
       <header>
         <strong className="mono">{entry.name}</strong>
         <span className="muted">{bytes(entry.size)}</span>
+        {/\.(md|markdown)$/i.test(entry.name) && (
+          <button type="button" className="small" aria-pressed={isPreview} onClick={() => setPreview(!isPreview)}>
+            Preview
+          </button>
+        )}
         <button type="button" className="small" onClick={() => void download()}>
           Download
         </button>
         <button type="button" className="quiet small" aria-label="Close the file" onClick={onClose}>
-          ✕
+          <Icon name="close" />
         </button>
       </header>
       <ErrorLine text={error} />
-      {content?.kind === "text" && (
-        <pre className="mono" tabIndex={0}>
-          {content.text}
-          {content.isCut && `\n… (${bytes(entry.size)} in all; download it to see the rest)`}
-        </pre>
+      {content?.kind === "text" && isPreview && (
+        <div className="preview-text">
+          <MarkdownText source={content.text} />
+        </div>
       )}
+      {content?.kind === "text" && !isPreview && <Source path={entry.path} text={content.text} />}
+      {content?.kind === "text" && content.isCut && <p className="muted cut-note">{bytes(entry.size)} in all: download it to see the rest.</p>}
       {content?.kind === "image" && <img src={content.url} alt={entry.name} />}
       {content?.kind === "binary" && <Empty title="Not a text file" />}
+    </div>
+  );
+}
+
+/** Lines with their numbers, in the colours of the language. */
+function Source({ path, text }: { path: string; text: string }) {
+  const highlight = useHighlight();
+  const html = useMemo(() => highlight?.(text, languageOf(path)) ?? null, [highlight, text, path]);
+  const numbers = useMemo(() => Array.from({ length: text.replace(/\n$/, "").split("\n").length }, (_, index) => index + 1).join("\n"), [text]);
+  return (
+    <div className="source mono" tabIndex={0} role="region" aria-label="Content of the file">
+      <div className="numbers" aria-hidden="true">
+        {numbers}
+      </div>
+      {html === null ? <pre>{text}</pre> : <pre dangerouslySetInnerHTML={{ __html: html }} />}
     </div>
   );
 }

@@ -3,6 +3,8 @@ import { useEffect, useState } from "react";
 import { bytes, duration, ErrorLine } from "../parts/small";
 import { type Install, install, installs } from "../state/installs";
 import { useStore } from "../state/store";
+import { Icon } from "../parts/Icon";
+import "./InstallCard.css";
 
 /** The button that installs an agent, the steps while it does, and what went wrong until it is tried again. */
 export function InstallCard({ agent }: { agent: AgentInfo }) {
@@ -59,13 +61,13 @@ function Steps({ agent, install: { steps, since, took, error } }: { agent: Agent
   );
 }
 
-const MARKS = { done: "✓", current: "●", failed: "✕" } as const;
+const MARKS = { done: "check", current: "running", failed: "close" } as const;
 
 function Step({ step, state }: { step: InstallProgress; state: keyof typeof MARKS }) {
   return (
     <li className={state}>
       <span className="mark" role="img" aria-label={state}>
-        {MARKS[state]}
+        <Icon name={MARKS[state]} size={14} />
       </span>
       <span>
         {step.message[0]?.toUpperCase() + step.message.slice(1)}

@@ -8,6 +8,7 @@ import { go } from "../state/route";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 import { focusPromptNext } from "./Composer";
+import "./NewSession.css";
 
 const LAST = "sandbox-agent.new-session";
 const POLICIES = [

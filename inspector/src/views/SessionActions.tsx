@@ -3,8 +3,10 @@ import { Menu } from "../parts/Menu";
 import { Dialog, ErrorLine, save } from "../parts/small";
 import type { View } from "../state/conversation";
 import { sessionList } from "../state/lists";
+import { pins, togglePin } from "../state/pins";
 import { go } from "../state/route";
 import { reasonOf, sandbox } from "../state/server";
+import { useStore } from "../state/store";
 
 /** Rename, fork, export and terminate. */
 export function SessionActions({ view, title }: { view: View; title: string }) {
@@ -12,6 +14,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
   const [dialog, setDialog] = useState<"rename" | "terminate" | null>(null);
   const [error, setError] = useState<string | null>(null);
   useEffect(() => setError(null), [session]);
+  const isPinned = useStore(pins).has(session?.id ?? "");
   if (session === null) return null;
   const run = async (work: () => Promise<unknown>): Promise<void> => {
     try {
@@ -61,6 +64,9 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         </button>
         <button type="button" className="danger" disabled={timeline.ended !== null} onClick={() => setDialog("terminate")}>
           Terminate
+        </button>
+        <button type="button" onClick={() => togglePin(session.id)}>
+          {isPinned ? "Unpin" : "Pin to the top"}
         </button>
       </Menu>
       {dialog === null && error !== null && (

@@ -1,20 +1,23 @@
-import type { SessionConfigOption } from "@agentclientprotocol/sdk";
-import { useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
 import { liveness } from "../state/liveness";
 import { address, useRoute } from "../state/route";
-import { connections, reasonOf } from "../state/server";
+import { connections } from "../state/server";
 import { useStore } from "../state/store";
-import { Composer } from "./Composer";
 import { ConversationView } from "./ConversationView";
-import { FilesView } from "./FilesView";
-import { ProtocolView } from "./ProtocolView";
+import { Dock } from "./Dock";
 import { SessionActions } from "./SessionActions";
-import { nameOf } from "./SessionList";
+import { nameOf } from "../state/names";
+import { Icon } from "../parts/Icon";
+import "./SessionView.css";
 
-const TABS = ["conversation", "protocol", "both", "files"] as const;
+const FilesView = lazy(async () => ({ default: (await import("./FilesView")).FilesView }));
+const ChangesView = lazy(async () => ({ default: (await import("./ChangesView")).ChangesView }));
+const ProtocolView = lazy(async () => ({ default: (await import("./ProtocolView")).ProtocolView }));
+
+const TABS = ["conversation", "protocol", "both", "files", "changes"] as const;
 type Tab = (typeof TABS)[number];
 
 export function SessionView({ id, agent }: { id: string; agent: string | null }) {
@@ -24,6 +27,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
   const tab = (TABS as readonly string[]).includes(query.get("tab") ?? "") ? (query.get("tab") as Tab) : "conversation";
   const { timeline, version, session, isReady, error } = view;
   const isLocked = session === null || session.setup.meta.readOnly === true || timeline.ended !== null;
+  const root = String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/");
   if (error !== null) {
     return (
       <main className="session">
@@ -46,19 +50,15 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
       <div className={`panes tab-${tab}`}>
         {(tab === "conversation" || tab === "both") && (
           <div className="talk">
-            <ConversationView timeline={timeline} version={version} isReady={isReady} />
-            <Composer
-              isBusy={timeline.isBusy}
-              isLocked={isLocked || !isReady}
-              commands={timeline.commands}
-              capabilities={session?.connection.initialized.agentCapabilities?.promptCapabilities ?? {}}
-              onSend={(prompt) => conversation.send(prompt)}
-              onCancel={() => conversation.cancel()}
-            />
+            <ConversationView conversation={conversation} timeline={timeline} version={version} isReady={isReady} />
+            <Dock conversation={conversation} view={view} isLocked={isLocked || !isReady} />
           </div>
         )}
-        {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
-        {tab === "files" && <FilesView root={String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/")} sessionId={id} />}
+        <Suspense fallback={null}>
+          {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
+          {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
+          {tab === "changes" && <ChangesView timeline={timeline} version={version} root={root} sessionId={id} agent={session?.agent ?? agent ?? ""} />}
+        </Suspense>
       </div>
     </main>
   );
@@ -87,7 +87,7 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
     <header className="session-header">
       <div className="line">
         <a className="back" href={address(["sessions"])} aria-label="All sessions">
-          ‹
+          <Icon name="back" size={20} />
         </a>
         <h1 title={title}>{title}</h1>
         <SessionStatus view={view} isOffline={isOffline} />
@@ -101,7 +101,6 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
           </span>
           <Usage timeline={timeline} />
         </span>
-        <Options view={view} />
         <nav className="tabs" aria-label="Views of the session">
           {TABS.map((one) => (
             <a key={one} className={one === "both" ? "wide-only" : ""} aria-current={one === tab ? "page" : undefined} href={address(["sessions", id], { agent, tab: one === "conversation" ? null : one })}>
@@ -150,52 +149,4 @@ function Usage({ timeline }: { timeline: View["timeline"] }) {
 
 function money({ amount, currency }: { amount: number; currency: string }): string {
   return `${amount.toFixed(amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2)} ${currency}`;
-}
-
-type Choice = { value: string; name: string };
-
-function Options({ view }: { view: View }) {
-  const { timeline, session } = view;
-  const [error, setError] = useState<string | null>(null);
-  const isLocked = session === null || session.setup.meta.readOnly === true || timeline.ended !== null;
-  const options = (timeline.configOptions ?? []).filter((option) => option.type === "select");
-  const modes = options.length === 0 ? (session?.setup.modes?.availableModes ?? []) : [];
-  const run = (work: Promise<unknown> | undefined): void => {
-    setError(null);
-    work?.catch((reason: unknown) => setError(reasonOf(reason)));
-  };
-  return (
-    <span className="options">
-      {options.map((option) => (
-        <label key={option.id} title={option.description ?? option.name}>
-          <span className="visually-hidden">{option.name}</span>
-          <select value={String((option as { currentValue?: unknown }).currentValue ?? "")} disabled={isLocked} onChange={(event) => run(session?.setConfigOption(option.id, event.target.value))}>
-            {choicesOf(option).map(({ value, name }) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      ))}
-      {modes.length > 0 && (
-        <label>
-          <span className="visually-hidden">Mode</span>
-          <select value={timeline.modeId ?? ""} disabled={isLocked} onChange={(event) => run(session?.setMode(event.target.value))}>
-            {modes.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-      <ErrorLine text={error} />
-    </span>
-  );
-}
-
-function choicesOf(option: SessionConfigOption): Choice[] {
-  const given = (option as { options?: (Choice | { options: Choice[] })[] }).options ?? [];
-  return given.flatMap((one) => ("options" in one ? one.options : [one]));
 }

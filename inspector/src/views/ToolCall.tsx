@@ -1,19 +1,32 @@
 import type { ContentBlock, ToolCall, ToolCallContent } from "@agentclientprotocol/sdk";
-import { type MouseEvent, useRef, useState } from "react";
+import { lazy, type MouseEvent, Suspense, useRef, useState } from "react";
 import { plainText } from "../parts/ansi";
-import { DiffView } from "../parts/DiffView";
 import { MarkdownText } from "../parts/markdown";
-import { bytes, Status } from "../parts/small";
+import { bytes, Dialog, Status } from "../parts/small";
 import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
+import type { AskItem } from "../state/timeline";
+import { Outcome } from "./Outcome";
+import { Icon, iconOfTool } from "../parts/Icon";
+import "./ToolCall.css";
+
+const DiffView = lazy(async () => ({ default: (await import("../parts/DiffView")).DiffView }));
 
 const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad" } as const;
 const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
 const LONG = 4_000;
 
-export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Terminal[] }) {
+interface CardProps {
+  call: ToolCall;
+  terminals: Terminal[];
+  asks: AskItem[];
+}
+
+/** A step of the turn: one quiet line, which unfolds. Who allowed it is told with it. */
+export function ToolCard({ call, terminals, asks }: CardProps) {
   const [choice, setChoice] = useState<boolean | null>(null);
   const wasOpen = useRef(false);
+  const isAsking = asks.some(({ outcome }) => outcome === null);
   const status = call.status ?? "pending";
   const isRunning = status === "in_progress";
   const content = call.content ?? [];
@@ -21,30 +34,55 @@ export function ToolCard({ call, terminals }: { call: ToolCall; terminals: Termi
   // what opens by itself stays open until somebody closes it
   const hasOutput = terminals.some(({ output }) => output !== null) || content.some(({ type }) => type === "content");
   wasOpen.current ||= status === "failed" || (isRunning && hasOutput);
-  wasOpen.current ||= status !== "pending" && content.some(({ type }) => type === "diff");
+  wasOpen.current ||= status !== "pending" && !isAsking && content.some(({ type }) => type === "diff");
   const isOpen = choice ?? wasOpen.current;
+  const kind = (call.kind ?? "tool").replace("_", " ");
   const head = (
     <>
-      <span className="tool-kind">{(call.kind ?? "tool").replace("_", " ")}</span>
-      <span className="tool-title mono" title={call.title}>
+      <span className="tool-kind" title={kind}>
+        <Icon name={iconOfTool(call.kind)} />
+        <span className="visually-hidden">{kind}</span>
+      </span>
+      <span className={`tool-title mono ${isRunning ? "runs" : ""}`} title={call.title}>
         {call.title}
       </span>
-      <Status tone={TONES[status] ?? "idle"}>{WORDS[status] ?? status}</Status>
+      {isAsking ? <Status tone="ask">Asking</Status> : <ToolStatus status={status} />}
     </>
   );
-  if (!hasMore) return <div className="card tool head">{head}</div>;
   const toggle = (event: MouseEvent): void => {
     event.preventDefault();
     setChoice(!isOpen);
   };
+  const settled = asks.filter(({ outcome }) => outcome !== null);
   return (
-    <details className="card tool" open={isOpen}>
-      <summary className="head" onClick={toggle}>
-        {head}
-      </summary>
-      <ToolContents call={call} terminals={terminals} />
-    </details>
+    <>
+      {hasMore ? (
+        <details className="tool" open={isOpen}>
+          <summary className="head" onClick={toggle}>
+            {head}
+            <span className="fold">
+              <Icon name="open" />
+            </span>
+          </summary>
+          <ToolContents call={call} terminals={terminals} />
+        </details>
+      ) : (
+        <div className="tool head">{head}</div>
+      )}
+      {settled.map((ask) => (
+        <div key={ask.key} className="ask of-tool">
+          <Outcome item={ask} />
+        </div>
+      ))}
+    </>
   );
+}
+
+/** That a step is done needs no word for those who see the others. */
+function ToolStatus({ status }: { status: string }) {
+  const tone = TONES[status as keyof typeof TONES] ?? "idle";
+  const word = WORDS[status as keyof typeof WORDS] ?? status;
+  return status === "completed" ? <span className="visually-hidden">{word}</span> : <Status tone={tone}>{word}</Status>;
 }
 
 export function ToolContents({ call, terminals = [] }: { call: ToolCall; terminals?: Terminal[] }) {
@@ -87,7 +125,11 @@ function TerminalCard({ terminal: { id, output, exit }, isRunning }: { terminal:
 function Content({ content, kind }: { content: ToolCallContent; kind: ToolCall["kind"] }) {
   switch (content.type) {
     case "diff":
-      return <DiffView path={content.path} before={content.oldText ?? ""} after={content.newText} />;
+      return (
+        <Suspense fallback={<p className="muted mono">{content.path}</p>}>
+          <DiffView path={content.path} before={content.oldText ?? ""} after={content.newText} />
+        </Suspense>
+      );
     case "terminal":
       return null; // among the terminals
     case "content":
@@ -112,7 +154,7 @@ export function Block({ block }: { block: ContentBlock }) {
       return <MarkdownText source={block.text} />;
     case "image":
       return /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType) ? (
-        <img className="inline-image" alt="From the conversation" src={`data:${block.mimeType};base64,${block.data}`} />
+        <ZoomableImage source={`data:${block.mimeType};base64,${block.data}`} />
       ) : (
         <p className="muted">An image of type {block.mimeType}</p>
       );
@@ -137,6 +179,22 @@ export function Block({ block }: { block: ContentBlock }) {
     default:
       return <Raw label="Content" value={block} />;
   }
+}
+
+function ZoomableImage({ source }: { source: string }) {
+  const [isLarge, setLarge] = useState(false);
+  return (
+    <>
+      <button type="button" className="quiet zoom" aria-label="Enlarge the image" onClick={() => setLarge(true)}>
+        <img className="inline-image" alt="From the conversation" src={source} />
+      </button>
+      {isLarge && (
+        <Dialog title="Image" isWide onClose={() => setLarge(false)}>
+          <img className="large-image" alt="From the conversation, enlarged" src={source} />
+        </Dialog>
+      )}
+    </>
+  );
 }
 
 function Raw({ label, value }: { label: string; value: unknown }) {

@@ -1,0 +1,34 @@
+import type { SessionSummary } from "sandbox-agent-client";
+
+const KEY = "sandbox-agent.first-prompts";
+const KEPT = 500;
+const LENGTH = 80;
+
+/** What people call a session: its title, the name it was given, what was asked first, or the beginning of its id. */
+export function nameOf({ title, alias, sessionId }: Pick<SessionSummary, "title" | "alias" | "sessionId">): string {
+  return title ?? alias ?? read()[sessionId] ?? (sessionId.length > 24 ? `${sessionId.slice(0, 14)}…` : sessionId);
+}
+
+/** Agents that give no titles leave it to us: what was asked first tells sessions apart. */
+export function noteFirstPrompt(sessionId: string, text: string): void {
+  const known = read();
+  const words = text.trim().split("\n")[0]?.slice(0, LENGTH) ?? "";
+  if (words === "" || known[sessionId] !== undefined) return;
+  names = Object.fromEntries([...Object.entries(known), [sessionId, words] as const].slice(-KEPT));
+  try {
+    localStorage.setItem(KEY, JSON.stringify(names));
+  } catch {
+    // storage is full or forbidden: then it is known until the page is left
+  }
+}
+
+let names: Record<string, string> | null = null;
+
+function read(): Record<string, string> {
+  if (names !== null) return names;
+  try {
+    return (names = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, string>);
+  } catch {
+    return (names = {});
+  }
+}

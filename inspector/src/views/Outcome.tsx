@@ -1,0 +1,12 @@
+import { Icon } from "../parts/Icon";
+import type { AskItem } from "../state/timeline";
+
+/** How it ended, and who ended it. */
+export function Outcome({ item: { outcome, by } }: { item: AskItem }) {
+  return (
+    <p className="outcome muted">
+      <Icon name={by === null ? "close" : "check"} size={14} />
+      {by === null ? outcome : `${outcome} · by ${by}`}
+    </p>
+  );
+}
