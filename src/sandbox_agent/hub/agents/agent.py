@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lifecycle import Change, Lifecycle, State
-from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.methods import SESSION_CANCEL
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
@@ -34,12 +32,13 @@ from sandbox_agent.errors import (
 )
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
+from sandbox_agent.hub.agents.handshake import Initialized, initialize_params
+from sandbox_agent.hub.agents.intake import Intake
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
-from sandbox_agent.version import __version__
 
 _log = logging.getLogger(__name__)
 
@@ -49,30 +48,6 @@ _CONTROL_BYTES = 16 << 20
 """What may wait for an agent that does not read: beyond its share, cancels and answers wait as everything else does."""
 _LARGE_ANSWERS = 2
 """Answers with a file in them that are made for one agent at a time."""
-_SLICE = 4096
-"""Lines of one agent that are handled in one turn of the loop, so that no agent keeps the others waiting."""
-_BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
-"""Bytes waiting for the store at which agents are made to wait, and at which they go on."""
-
-CLIENT_CAPABILITIES: dict[str, Any] = {
-    "fs": {"readTextFile": True, "writeTextFile": True},
-    "terminal": True,
-    "elicitation": {"form": {}},
-}
-
-
-class Initialized(msgspec.Struct):
-    """The parts of an agent's `initialize` answer that decide what we may ask of it."""
-
-    protocol_version: int = msgspec.field(name="protocolVersion", default=1)
-    capabilities: dict[str, Any] = msgspec.field(name="agentCapabilities", default_factory=dict)
-
-    def can(self, method: str) -> bool:
-        """Whether it declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
-        if method == "load":
-            return bool(self.capabilities.get("loadSession"))
-        offered = self.capabilities.get("sessionCapabilities")
-        return isinstance(offered, dict) and offered.get(method) not in (None, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +100,7 @@ class Agent:
         self._own_calls: dict[int, asyncio.Future[bytes]] = {}
         self._is_stopping = False
         self._can_revive = False
-        self._draining: asyncio.Task[None] | None = None
-        self._unhandled: deque[bytes | OversizedLine] = deque()
-        self._is_slicing = False
+        self._intake = Intake(self._handle, store)
         self.large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
         self._delivery = Delivery(
             agent_id,
@@ -343,7 +316,7 @@ class Agent:
             self.process = await AgentProcess.start(
                 spec,
                 env,
-                on_lines=self._lines_came,
+                on_lines=self._intake.take,
                 on_exit=self._exited,
                 after_write=self._store.flush,
                 line_cap=self._options.line_bytes,
@@ -352,18 +325,14 @@ class Agent:
         except AgentStartFailed as error:
             self._start_failed(str(error))
             raise
+        self._intake.process = self.process
         await self._shake_hands(self.process)
         self._move(Change.READY)
         _log.info("agent started agent=%s pid=%d", self.id, self.process.pid)
 
     async def _shake_hands(self, process: AgentProcess) -> None:
-        params = {
-            "protocolVersion": 1,
-            "clientInfo": {"name": "sandbox-agent", "title": "Sandbox Agent", "version": __version__},
-            "clientCapabilities": CLIENT_CAPABILITIES,
-        }
         try:
-            result = await self.request("initialize", params, timeout=self._options.start_timeout)
+            result = await self.request("initialize", initialize_params(), timeout=self._options.start_timeout)
             self.handshake = frames.to_json(result)
             self.initialized = msgspec.convert(result, Initialized)
             self._can_revive = self.initialized.can("resume") or self.initialized.can("load")
@@ -404,54 +373,14 @@ class Agent:
         if not task.cancelled():
             task.exception()  # whoever awaits ready() has got it; nobody else needs to
 
-    def _lines_came(self, lines: Lines) -> None:
-        if self._unhandled or len(lines) > _SLICE:
-            self._unhandled.extend(lines)
-            self._handle_slice()
-        else:
-            self._handle(lines)
-
-    def _handle_slice(self) -> None:
-        """A share of what waits, and the rest in later turns of the loop; its stdout rests meanwhile."""
-        if self._is_slicing:
-            return
-        self._is_slicing = True
-        if self.process is not None:
-            self.process.pause_reading()
-        self._next_slice()
-
-    def _next_slice(self) -> None:
-        waiting = self._unhandled
-        self._handle([waiting.popleft() for _ in range(min(_SLICE, len(waiting)))])
-        if waiting:
-            asyncio.get_running_loop().call_soon(self._next_slice)
-            return
-        self._is_slicing = False
-        if self.process is not None and self._draining is None:
-            self.process.resume_reading()
-
     def _handle(self, lines: Lines) -> None:
         self._apply(self._relay.from_agent(lines))
-        if self._draining is None and self._store.backlog() > _BACKLOG_HIGH and self.process is not None:
-            self._draining = asyncio.get_running_loop().create_task(self._let_store_catch_up(self.process))
-
-    async def _let_store_catch_up(self, process: AgentProcess) -> None:
-        """The store is the only thing that may slow an agent down: memory stays bounded, and nothing is lost."""
-        process.pause_reading()
-        try:
-            while self._store.backlog() > _BACKLOG_LOW and process.is_running:  # noqa: ASYNC110 - a thread empties it
-                await asyncio.sleep(0.01)
-        finally:
-            self._draining = None
-            if not self._is_slicing:
-                process.resume_reading()
 
     def _exited(self, status: ExitStatus) -> None:
         process, self.process = self.process, None
         if process is None:
             return
-        while self._unhandled:
-            self._next_slice()  # its last words come before its end
+        self._intake.finish()
         stderr = self.last_stderr = process.stderr.summary()
         if self._is_stopping:
             self._move(Change.EXIT)
