@@ -238,9 +238,10 @@ async def test_connection_streams_do_not_outlive_the_server(tmp_path: Path) -> N
 
 
 class StubbornDisk(Disk):
-    """While `is_failing`, writes stop in the middle, and what was written cannot be taken back."""
+    """While `is_failing`, writes stop in the middle; while `is_stubborn`, what was written cannot be taken back."""
 
     is_failing = False
+    is_stubborn = False
 
     def write(self, fd: int, content: bytes) -> int:  # type: ignore[override]
         if self.is_failing:
@@ -249,7 +250,7 @@ class StubbornDisk(Disk):
         return os.write(fd, content)
 
     def truncate(self, fd: int, size: int) -> None:
-        if self.is_failing:
+        if self.is_stubborn:
             raise OSError(errno.EIO, "the disk fails")
         os.ftruncate(fd, size)
 
@@ -259,15 +260,14 @@ async def test_a_fragment_that_cannot_be_removed_from_the_journal_costs_nothing_
     disk = StubbornDisk()
     store = sqlite_store(path, pace=HELD_BACK, disk=disk)
     await store.open()
-    for round_ in range(3):
-        first = 3 * round_ + 1
-        store.append(STREAM, "agent", numbered(1, start=first))
-        disk.is_failing = True
-        store.append(STREAM, "agent", numbered(1, start=first + 1))
+    for last, is_stubborn in ((1, True), (3, False), (5, True), (7, False)):
+        store.append(STREAM, "agent", numbered(1, start=last))
+        disk.is_failing, disk.is_stubborn = True, is_stubborn
+        store.append(STREAM, "agent", numbered(1, start=last + 1))
         assert store.is_degraded
-        disk.is_failing = False
+        disk.is_failing = disk.is_stubborn = False
         await until(lambda: not store.is_degraded)
-        store.append(STREAM, "agent", numbered(1, start=first + 2))
+    store.append(STREAM, "agent", numbered(1, start=9))
     revived = await crashed_copy(store, path, tmp_path / "copy")
     await store.close()
     await revived.open()
