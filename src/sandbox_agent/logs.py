@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from sandbox_agent.redaction import Redactor
 
@@ -32,14 +32,22 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Control characters are escaped, so that nobody can forge a line or colour the terminal."""
+    """Control characters are escaped, so that nobody can forge a line or colour the terminal.
+
+    A traceback may quote what others sent, line breaks too: its lines are marked, so that none looks like ours."""
 
     def __init__(self) -> None:
         super().__init__(_TEXT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
-        text = super().formatMessage(record)
-        return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        return _visible(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(f"  | {_visible(line)}" for line in super().formatException(ei).split("\n"))
+
+
+def _visible(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class RedactingFormatter(logging.Formatter):

@@ -39,6 +39,16 @@ class Redactor:
                 start = end.find(secret[:_TELLING], start + 1)
         return text
 
+    def head(self, text: str, limit: int) -> str:
+        """The first `limit` characters of `text`, without secrets, also without the beginning of one at the cut."""
+        pieces, position = [], 0
+        for found in self._pattern.finditer(text) if self._pattern is not None else ():
+            if found.start() >= limit:
+                break
+            pieces += [text[position : found.start()], MARK]
+            position = found.end()
+        return "".join([*pieces, text[position:limit]])
+
 
 def secrets_of(environ: Mapping[str, str]) -> list[str]:
     """The values of variables whose names say that they are secret."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from sandbox_agent.agents import Catalog
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.permission_policy import parse_policy
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
@@ -52,14 +53,21 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         runner.run(_serve(settings, listener, redactor, announce))
 
 
-def hub_options(settings: Settings) -> HubOptions:
+def hub_options(settings: Settings, redactor: Redactor) -> HubOptions:
     """Raises InvalidParams for a permission mode that there is not."""
     agent = AgentOptions(
         start_timeout=settings.agent_start_timeout_ms / 1000,
         stop_grace=settings.agent_stop_grace_ms / 1000,
-        queued_prompts=settings.max_queued_prompts,
+        budget=Budget(
+            queued_prompts=settings.max_queued_prompts,
+            open_requests=settings.max_open_requests,
+            open_request_bytes=settings.open_request_bytes,
+            early_bytes=settings.early_update_bytes,
+            tool_calls=settings.max_tool_calls,
+        ),
         policy=parse_policy(settings.permission_mode, field="permission_mode"),
         line_bytes=settings.max_line_bytes,
+        clean_stderr=redactor.head,
     )
     patience = settings.permission_timeout_ms
     return HubOptions(
@@ -68,6 +76,7 @@ def hub_options(settings: Settings) -> HubOptions:
         feed_bytes=settings.feed_memory_bytes,
         connections=settings.max_connections,
         refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
+        room_timeout=settings.acp_request_timeout_ms / 1000,
         unattended=None if patience is None else patience / 1000,
     )
 
@@ -125,7 +134,7 @@ async def _serve(
             require_preinstall=settings.require_preinstall,
             env=settings.environ,
         )
-        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings), files=files)
+        hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings, redactor), files=files)
         app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
         sockets = Sockets(settings.max_sockets)
         config = _uvicorn_config(app, settings, sockets)

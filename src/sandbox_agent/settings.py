@@ -61,6 +61,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_line_bytes: int = 64 * _MIB
     max_body_bytes: int = 64 * _MIB
     max_queued_prompts: int = 16
+    max_open_requests: int = 1000
+    """Permissions, questions and other requests of one agent that wait; more are refused."""
+    open_request_bytes: int = 64 * _MIB
+    early_update_bytes: int = 16 * _MIB
+    """Updates of an agent for sessions that it has not announced yet; more are dropped."""
+    max_tool_calls: int = 10_000
+    """Tool calls of one turn whose kind is remembered for permissions."""
     max_connections: int = 10_000
     connection_idle_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_600_000
     """A connection that nobody reads or uses for so long is closed; its sessions stay."""

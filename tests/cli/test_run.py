@@ -48,9 +48,46 @@ def test_approve_decides_without_asking(shell: Shell, approve: str, status: str)
     assert f"Run ls  {status}" in shell.text("run", "--agent", "mock", "tool ls", "--approve", approve)
 
 
-def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said(shell: Shell) -> None:
-    shown = shell.text("run", "--agent", "mock", "tool ls")
-    assert "rejected (no terminal to ask at; see --approve)" in shown
+def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said_and_has_its_exit_code(shell: Shell) -> None:
+    done = shell.run("run", "--agent", "mock", "tool ls")
+    assert done.returncode == 14
+    assert "rejected (no terminal to ask at; see --approve)" in done.stdout.decode()
+    assert shell.run("run", "--agent", "mock", "tool ls", "--json").returncode == 14
+    assert shell.run("run", "--agent", "mock", "tool ls", "--approve", "reject").returncode == 0
+
+
+def test_quiet_prints_the_answer_alone(shell: Shell) -> None:
+    done = shell.run("run", "--agent", "mock", "-q", "thought Let me see; hello there")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"donehello there\n", b"")
+    noted = shell.run("run", "--agent", "mock", "--quiet", "tool ls")
+    assert noted.returncode == 14
+    assert "→ rejected" in noted.stderr.decode()
+    assert b"rejected (no terminal" not in noted.stdout
+
+
+def test_a_turn_that_takes_too_long_is_cancelled_and_has_its_exit_code(shell: Shell) -> None:
+    done = shell.run("run", "--agent", "mock", "--timeout", "0.5", "hang")
+    assert (done.returncode, "stopped: cancelled" in done.stdout.decode()) == (124, True)
+    assert shell.run("run", "--agent", "mock", "--timeout", "0.5", "hang", "--json").returncode == 124
+    assert shell.run("run", "--agent", "mock", "--timeout", "60", "hello").returncode == 0
+
+
+def test_continue_resumes_the_newest_open_session_of_the_directory(shell: Shell) -> None:
+    here, elsewhere = shell.home / "here", shell.home / "elsewhere"
+    for place in (here, elsewhere):
+        place.mkdir()
+        shell.text("run", "--agent", "mock", f"I am in {place.name}", "--cwd", str(place))
+    shown = shell.text("run", "--continue", "recall", "--cwd", str(here))
+    assert "1. I am in here" in shown
+    nothing = shell.run("run", "--continue", "recall", "--cwd", str(shell.home / "files-of-nobody"))
+    assert (nothing.returncode, b"no open session" in nothing.stderr) == (5, True)
+
+
+def test_a_named_session_is_created_once_and_resumed_afterwards(shell: Shell) -> None:
+    assert shell.run("run", "--session", "nightly", "one").returncode == 2, "there is none yet, and no agent is named"
+    shell.text("run", "--agent", "mock", "--session", "nightly", "one")
+    assert "1. one" in shell.text("run", "--session", "nightly", "recall")
+    assert shell.run("run", "--session", "nightly", "--continue", "x").returncode == 2
 
 
 def test_the_prompt_may_come_from_stdin(shell: Shell) -> None:

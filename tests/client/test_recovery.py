@@ -32,6 +32,16 @@ async def test_a_connection_that_the_server_closes_in_the_middle_of_a_turn_costs
         assert await session.prompt("recall").text() == "1. slow 60"
 
 
+async def test_a_session_can_be_made_when_the_server_has_just_forgotten_the_connection(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, SandboxAgent.connect(server.url) as sandbox:
+        await sandbox.create_session(agent="mock", cwd="/tmp")
+        headers = {"X-ACP-Connection-Id": sandbox._connections["mock"].result().rpc.connection_id or ""}
+        async with asyncio.timeout(30), httpx.AsyncClient(trust_env=False) as http:
+            await http.delete(f"{server.url}/v1/rpc", headers=headers)
+            made = await sandbox.create_session(agent="mock", cwd="/tmp")
+            assert await made.prompt("hello").text() == "hello"
+
+
 class _History:
     """Stands for the server: the envelopes of a session, and how many of them it gives at once."""
 

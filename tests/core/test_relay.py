@@ -266,7 +266,7 @@ def test_an_error_ends_a_turn_too(wire: Wire) -> None:
 
 
 def test_prompts_over_the_bound_are_refused_as_busy_and_the_others_stay() -> None:
-    wire = Wire(queue_limit=2)
+    wire = Wire(queued_prompts=2)
     wire.open(SESSION)
     for key in range(4):
         wire.prompt(ALICE, key)

@@ -31,7 +31,7 @@ ASKS = [PERMISSION, ELICITATION, "_vendor/ask", "fs/read_text_file", "terminal/c
 class Conversation(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.wire = Wire(queue_limit=3)
+        self.wire = Wire(queued_prompts=3)
         self.requests: dict[tuple[str, int], Any] = {}
         self.own: set[int] = set()
         self.sessions: list[str] = []

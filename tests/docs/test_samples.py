@@ -25,7 +25,7 @@ ELSEWHERE = {
     ("cli", ""): "tests/cli/test_docs.py",
     ("deploy", "caddyfile"): "nowhere: there is no caddy to try it with",
     ("deploy", "ini"): "tests/deploy/test_files.py",
-    ("deploy", "nginx"): "tests/doors/test_http2.py",
+    ("deploy", "nginx"): "tests/http/doors/test_http2.py",
     ("deploy", "sh"): "tests/cli/test_stdio.py; the commands for systemd nowhere",
     ("deploy-docker", "dockerfile"): "tests/deploy/test_files.py",
     ("deploy-docker", "sh"): "nowhere: there is no container engine to try it with",

@@ -27,7 +27,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def confined(root: Path) -> AsyncIterator[FileService]:
-    service = FileService([root], root, file_limits())
+    service = FileService([root], root, file_limits(), data_dir=None)
     yield service
     await service.close()
 
@@ -35,6 +35,6 @@ async def confined(root: Path) -> AsyncIterator[FileService]:
 @pytest.fixture
 async def free(root: Path) -> AsyncIterator[FileService]:
     """A service without roots."""
-    service = FileService([], root, file_limits())
+    service = FileService([], root, file_limits(), data_dir=None)
     yield service
     await service.close()

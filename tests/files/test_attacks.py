@@ -200,7 +200,7 @@ async def test_a_root_is_neither_deleted_nor_moved_nor_replaced(
 
 async def test_a_directory_that_holds_another_root_is_not_deleted(root: Path) -> None:
     (root / "dir/inner").mkdir(parents=True)
-    service = FileService([root, root / "dir/inner"], root, file_limits())
+    service = FileService([root, root / "dir/inner"], root, file_limits(), data_dir=None)
     with pytest.raises(Forbidden, match="root"):
         await service.delete("dir", recursive=True)
     assert (root / "dir/inner").is_dir()

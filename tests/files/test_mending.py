@@ -109,3 +109,14 @@ async def test_the_uploads_of_a_server_that_is_alive_are_left_alone(tmp_path: Pa
     assert not list((tmp_path / "data/uploads").glob("*/*"))
     await files.close()
     await other.close()
+
+
+async def test_an_upload_needs_no_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "data").touch()
+    files = FileService([tmp_path], tmp_path, file_limits(), data_dir=tmp_path / "data")
+    await files.write_bytes("a", b"1")
+    await files.write_bytes("b", b"2")
+    await files.mend()
+    await files.close()
+    assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "12"
+    assert len(caplog.records) == 1

@@ -95,7 +95,7 @@ async def test_listing_a_file_is_a_conflict(confined: FileService, root: Path) -
 async def test_listing_stops_at_its_limit(root: Path) -> None:
     for number in range(4):
         (root / str(number)).touch()
-    service = FileService([root], root, file_limits(max_listed=3))
+    service = FileService([root], root, file_limits(max_listed=3), data_dir=None)
     with pytest.raises(TooLarge, match="more than 3"):
         await service.list_entries(".")
     await service.close()
@@ -134,7 +134,7 @@ async def test_a_base_that_reaches_the_root_through_a_link_above_it_works(
 async def test_a_root_configured_through_a_link_is_reached_by_both_names(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root)
     (root / "x").touch()
-    service = FileService([tmp_path / "alias"], tmp_path, file_limits())
+    service = FileService([tmp_path / "alias"], tmp_path, file_limits(), data_dir=None)
     assert (await service.stat(str(tmp_path / "alias/x"))).path == str(tmp_path / "alias/x")
     assert (await service.stat(str(root / "x"))).path == str(root / "x")
     await service.close()
@@ -199,7 +199,7 @@ async def test_move_between_devices_takes_the_whole_tree(root: Path, other_devic
     (root / "tree/inner/file").write_bytes(b"x" * 100_000)
     (root / "tree/inner/file").chmod(0o755)
     (root / "tree/link").symlink_to("inner/file")
-    service = FileService([root, other_device], root, file_limits())
+    service = FileService([root, other_device], root, file_limits(), data_dir=None)
     await service.move("tree", str(other_device / "moved"))
     assert (other_device / "moved/inner/file").read_bytes() == b"x" * 100_000
     assert (other_device / "moved/inner/file").stat().st_mode & 0o777 == 0o755
@@ -212,7 +212,7 @@ async def test_a_move_between_devices_that_fails_leaves_both_sides(root: Path, o
     (root / "tree").mkdir()
     (root / "tree/file").write_bytes(b"x")
     os.mkfifo(root / "tree/pipe")
-    service = FileService([root, other_device], root, file_limits())
+    service = FileService([root, other_device], root, file_limits(), data_dir=None)
     with pytest.raises(Forbidden, match="pipe"):
         await service.move("tree", str(other_device / "moved"))
     assert list(other_device.iterdir()) == []
@@ -272,14 +272,14 @@ def test_each_failure_of_the_system_has_its_error(code: int, kind: type[Exceptio
 
 
 async def test_after_close_operations_are_refused(root: Path) -> None:
-    service = FileService([root], root, file_limits())
+    service = FileService([root], root, file_limits(), data_dir=None)
     await service.close()
     with pytest.raises(ShuttingDown):
         await service.stat(".")
 
 
 async def test_operations_beyond_the_limit_are_refused_and_the_others_complete(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_operations=2, workers=1))
+    service = FileService([root], root, file_limits(max_operations=2, workers=1), data_dir=None)
     results = await asyncio.gather(*(service.stat(".") for _ in range(5)), return_exceptions=True)
     kinds = [type(result).__name__ for result in results]
     assert kinds == ["FsStat", "FsStat", "TooMany", "TooMany", "TooMany"]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -76,7 +78,7 @@ async def test_a_directory_cannot_be_read_as_a_file(confined: FileService, root:
 
 
 async def test_read_bytes_refuses_more_than_fits_one_message(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_inline_bytes=10))
+    service = FileService([root], root, file_limits(max_inline_bytes=10), data_dir=None)
     (root / "small").write_bytes(b"x" * 10)
     (root / "large").write_bytes(b"x" * 11)
     assert await service.read_bytes("small") == b"x" * 10
@@ -86,7 +88,7 @@ async def test_read_bytes_refuses_more_than_fits_one_message(root: Path) -> None
 
 
 async def test_open_files_are_bounded_and_closing_one_makes_room(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_streams=1))
+    service = FileService([root], root, file_limits(max_streams=1), data_dir=None)
     (root / "f").touch()
     file = await service.open_for_read("f")
     with pytest.raises(TooMany):
@@ -95,6 +97,40 @@ async def test_open_files_are_bounded_and_closing_one_makes_room(root: Path) -> 
     file.close()
     async with await service.open_for_read("f"):
         pass
+    await service.close()
+
+
+async def test_downloads_that_nobody_reads_leave_uploads_and_small_reads_and_writes_free(root: Path) -> None:
+    service = FileService([root], root, file_limits(max_streams=2), data_dir=None)
+    (root / "f").write_text("text")
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"more"
+
+    async with await service.open_for_read("f"), await service.open_for_read("f"):
+        with pytest.raises(TooMany, match="2 downloads"):
+            await service.open_for_read("f")
+        assert await service.read_bytes("f") == b"text"
+        await service.write_bytes("g", b"text")
+        await service.write_stream("h", body())
+    assert sorted(path.name for path in root.iterdir()) == ["f", "g", "h"]
+    await service.close()
+
+
+async def test_a_download_that_nobody_reads_gives_way_to_one_that_is_read(root: Path) -> None:
+    service = FileService([root], root, file_limits(max_streams=2, stall_seconds=0.05), data_dir=None)
+    (root / "f").write_text("text")
+    unread, slow = await service.open_for_read("f"), await service.open_for_read("f")
+    await asyncio.sleep(0.1)
+    reading = slow.chunks(chunk=1)
+    assert await anext(reading) == b"t"
+    async with await service.open_for_read("f") as file:
+        assert [chunk async for chunk in file.chunks()] == [b"text"]
+        assert await anext(reading) == b"e"
+        with pytest.raises(Conflict, match="too slowly"):
+            await anext(unread.chunks())
+    unread.close()
+    slow.close()
     await service.close()
 
 
@@ -115,7 +151,7 @@ async def body():
         yield piece
 
 async def main():
-    service = FileService([], Path(sys.argv[1]), file_limits(Settings()))
+    service = FileService([], Path(sys.argv[1]), file_limits(Settings()), data_dir=None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = await service.write_stream("large", body())
     assert result.bytes_written == SIZE

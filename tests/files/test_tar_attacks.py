@@ -162,7 +162,7 @@ async def test_a_gzip_bomb_is_given_up_early(confined: FileService, root: Path, 
 
 async def test_a_gzip_bomb_in_one_piece_is_given_up_early(root: Path) -> None:
     bomb = gzip.compress(header("zeros", 64 * 1024**2) + bytes(64 * 1024**2) + END)
-    service = FileService([root], root, file_limits(gzip_ratio_after=1024**2))
+    service = FileService([root], root, file_limits(gzip_ratio_after=1024**2), data_dir=None)
     with pytest.raises(TooLarge, match="200 times"):
         await service.upload_batch("new", stream(bomb))
     assert list(root.iterdir()) == []
@@ -170,7 +170,7 @@ async def test_a_gzip_bomb_in_one_piece_is_given_up_early(root: Path) -> None:
 
 
 async def test_a_bomb_of_gzip_members_that_hold_nothing_is_given_up(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_archive_bytes=1024**2))
+    service = FileService([root], root, file_limits(max_archive_bytes=1024**2), data_dir=None)
     with pytest.raises(TooLarge, match="compressed"):
         await service.upload_batch("new", stream(gzip.compress(b"") * 100_000))
     assert list(root.iterdir()) == []
@@ -192,7 +192,7 @@ def _endless_extensions(number: int) -> bytes:
 @pytest.mark.parametrize("make", [_tiny_files, _deep_names, _endless_extensions])
 async def test_a_million_entries_are_refused_soon_after_the_limit(root: Path, make: Callable[[int], bytes]) -> None:
     limit = 2000
-    service = FileService([root], root, file_limits(max_archive_entries=limit))
+    service = FileService([root], root, file_limits(max_archive_entries=limit), data_dir=None)
     sent = 0
 
     async def body() -> AsyncIterator[bytes]:
@@ -218,7 +218,7 @@ async def test_a_million_entries_are_refused_soon_after_the_limit(root: Path, ma
     ids=["single file", "total", "entries"],
 )
 async def test_an_archive_beyond_a_limit_leaves_nothing(root: Path, limits: FileLimits, words: str) -> None:
-    service = FileService([root], root, limits)
+    service = FileService([root], root, limits, data_dir=None)
     data = archive(file("a", b"x" * 900), file("b", b"x" * 1001), file("c", b"x" * 1000))
     for body in (data, gzip.compress(data)):
         with pytest.raises(TooLarge, match=words):

@@ -97,7 +97,7 @@ async def test_an_upload_cancelled_at_any_step_leaves_no_temporary_file(confined
 
 
 async def test_an_upload_that_stalls_is_given_up(root: Path) -> None:
-    service = FileService([root], root, file_limits(stall_seconds=0.05))
+    service = FileService([root], root, file_limits(stall_seconds=0.05), data_dir=None)
 
     async def body() -> AsyncIterator[bytes]:
         yield b"x"
@@ -110,7 +110,7 @@ async def test_an_upload_that_stalls_is_given_up(root: Path) -> None:
 
 
 async def test_slow_uploads_are_bounded_and_leave_other_operations_free(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_streams=3, workers=1))
+    service = FileService([root], root, file_limits(max_streams=3, workers=1), data_dir=None)
     gate = asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
@@ -138,7 +138,7 @@ async def test_writing_onto_or_below_the_wrong_thing_is_a_conflict(confined: Fil
 
 
 async def test_a_file_beyond_the_limit_changes_nothing(root: Path) -> None:
-    service = FileService([root], root, file_limits(max_file_bytes=1000, max_inline_bytes=100))
+    service = FileService([root], root, file_limits(max_file_bytes=1000, max_inline_bytes=100), data_dir=None)
     with pytest.raises(TooLarge):
         await service.write_stream("f", pieces([b"x" * 600, b"x" * 600]))
     with pytest.raises(TooLarge):

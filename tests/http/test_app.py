@@ -139,7 +139,7 @@ def test_the_short_way_through_the_gate_admits_nobody_whom_the_long_way_refuses(
 
 async def test_a_whole_file_is_handed_to_a_server_that_can_send_it_without_copying(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
-    files = FileService((), tmp_path, file_limits())
+    files = FileService((), tmp_path, file_limits(), data_dir=None)
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from sandbox_agent.store.sqlite.check import repair_database
 from support.disk import LimitedDisk, small_disk
 from support.rpc import CONNECTION, Events, RpcClient, connected, prompt_params, sse_blocks
 from support.server import Server, mock_agents, running_server
+from support.store_words import query
 
 LOAD: dict[str, Any] = {"cwd": "/tmp", "mcpServers": []}
 
@@ -319,3 +321,45 @@ async def test_a_full_disk_is_told_to_clients_and_stops_no_conversation(tmp_path
             assert "0 entries were lost" in server.log_text()
             kept = await history(client, session)
             assert "still talking" in "".join(str(event["envelope"]) for event in kept)
+
+
+async def test_a_damaged_record_hides_no_other_session_and_its_history_can_be_repaired(tmp_path: Path) -> None:
+    async with running_server(tmp_path, "--no-token") as server:
+        async with connected(server.url) as client:
+            spoilt, well = await client.new_session(), await client.new_session(title="well")
+            await client.prompt(spoilt, "hello")
+        await server.stop()
+    path = tmp_path / "data" / "history.db"
+    query(path, f"UPDATE sessions SET record = substr(record, 1, 30) WHERE session = '{spoilt}'")
+    async with running_server(tmp_path, "--no-token") as server:
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            listed = await http.get("/v1/sessions")
+            assert listed.status_code == 200
+            assert [session["sessionId"] for session in listed.json()["sessions"]] == [well]
+            assert listed.json()["unreadable"] == [{"agent": "mock", "sessionId": spoilt}]
+            shown = await http.get(f"/v1/sessions/{spoilt}")
+            assert shown.status_code == 503
+            assert "store check --repair" in shown.json()["detail"]
+            assert (await http.get("/v1/health")).json()["store"]["damaged"] > 0
+        await server.stop()
+    assert [problem.is_repaired for problem in repair_database(path).problems] == [True]
+    async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
+        assert "hello" in str(await history(client, spoilt))
+
+
+async def test_on_a_full_disk_a_prompt_with_a_turn_id_is_refused_until_there_is_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        if isinstance(disk, LimitedDisk):
+            pytest.skip("needs a mount of its own: the limit would hold for this process, not for the server's")
+        flags = ("--no-token", "--data-dir", str(disk.path))
+        async with running_server(tmp_path / "home", *flags) as server, connected(server.url) as client:
+            session = await client.new_session()
+            async with client.stream() as events:
+                disk.fill()
+                await client.prompt(session, "chunks 200 100")
+                await events.wait_for(lambda m: "store_degraded" in str(m))
+                refused = await client.prompt(session, "twice?", turnId="t")
+                assert "history is not being written" in refused["error"]["message"]
+                disk.free()
+                await events.wait_for(lambda m: "store_ok" in str(m))
+            assert (await client.prompt(session, "once", turnId="t"))["result"]["stopReason"] == "end_turn"

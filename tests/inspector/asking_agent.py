@@ -23,7 +23,10 @@ FORM = {
         "toppings": {"type": "array", "title": "Toppings", "maxItems": 2, "items": {"enum": TOPPINGS}},
     },
 }
-QUESTIONS = {"bare": {"prompt": "What is it called?"}, "plain": {"prompt": "Which?", "options": ["red", "blue"]}}
+QUESTIONS: dict[str, dict[str, object]] = {
+    "bare": {"prompt": "What is it called?"},
+    "plain": {"prompt": "Which?", "options": ["red", "blue"]},
+}
 
 _ids = itertools.count(1)
 
@@ -53,7 +56,7 @@ def _play(session: str, word: str) -> None:
         params = {"sessionId": session, "mode": "form", "message": "An order", "requestedSchema": FORM}
         _say(session, json.dumps(_ask("elicitation/create", params), sort_keys=True))
     elif word in QUESTIONS:
-        given = {"sessionId": session, "questionId": word, **QUESTIONS[word]}
+        given: dict[str, object] = {"sessionId": session, "questionId": word, **QUESTIONS[word]}
         _say(session, json.dumps(_ask("_sandboxagent/session/request_question", given), sort_keys=True))
     elif word == "mixed":
         _say(session, "before the picture")

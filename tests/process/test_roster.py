@@ -68,6 +68,19 @@ async def test_a_child_that_drops_its_environment_and_its_session_ends_with_an_o
         assert not lives(wanderer)
 
 
+async def test_dead_processes_that_were_left_to_the_server_do_not_pile_up(tmp_path: Path) -> None:
+    config = agent(f"for i in 1 2 3; do (setsid sh -c 'sleep 0.2; echo done >> {tmp_path}/strays' &); done; {MOCK}")
+    async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:
+        await client.new_session()
+        strays = tmp_path / "strays"
+        await until(lambda: strays.exists() and strays.read_text().count("done") == 3)
+        await until(lambda: len(own_children(server.pid)) == 1)
+
+
+def own_children(pid: int) -> list[str]:
+    return [child for listing in Path(f"/proc/{pid}/task").glob("*/children") for child in listing.read_text().split()]
+
+
 async def test_what_a_killed_server_leaves_is_ended_by_the_next_start(tmp_path: Path) -> None:
     config = agent(WANDERER.format(home=tmp_path) + MOCK + " --ignore-eof")
     async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:

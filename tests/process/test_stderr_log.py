@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_agent.process import StderrLog
+from sandbox_agent.redaction import MARK, Redactor
 
 
 def logged(*chunks: bytes, kept: int = 50) -> tuple[StderrLog, list[str]]:
@@ -68,3 +69,34 @@ def test_colours_and_control_characters_do_not_reach_the_log() -> None:
 def test_long_lines_are_cut_and_endless_ones_are_dropped_with_their_size() -> None:
     _, seen = logged(b"x" * 5000 + b"\n", b"y" * (3 << 20), b"\nend\n")
     assert seen == ["x" * 2000, f"[a line of {3 << 20} bytes was dropped]", "end"]
+
+
+def test_of_a_flood_a_bounded_part_is_told_and_the_rest_is_counted() -> None:
+    now = [0.0]
+    seen: list[str] = []
+    log = StderrLog(seen.append, clock=lambda: now[0])
+    for _ in range(100):
+        log.feed((b"x" * 999 + b"\n" + b"y" * 99 + b"\n") * 100)
+    assert sum(map(len, seen)) <= 1 << 18
+    told = len(seen)
+    now[0] = 1.0
+    log.feed(b"later\n")
+    assert seen[told:] == [f"[{20_000 - told} lines were left out: too many at once]", "later"]
+    assert log.summary().total_lines == 20_001
+
+
+def test_after_a_flood_the_count_is_told_at_the_end_at_the_latest() -> None:
+    seen: list[str] = []
+    log = StderrLog(seen.append, clock=lambda: 0.0)
+    log.feed(b"x\n" * 10_000)
+    log.finish()
+    assert seen[-1].endswith("lines were left out: too many at once]")
+
+
+def test_secrets_are_taken_out_of_what_is_logged_and_of_what_clients_are_told() -> None:
+    seen: list[str] = []
+    redactor = Redactor(["s3cret-value"])
+    log = StderrLog(seen.append, clean=redactor.head)
+    log.feed(b"key s3cret-value\n" + b"x" * 1995 + b"s3cret-value\n")
+    summary = log.summary()
+    assert seen == summary.head == [f"key {MARK}", "x" * 1995 + MARK]

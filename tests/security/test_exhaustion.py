@@ -41,6 +41,18 @@ async def test_more_subscribers_than_allowed_get_429_and_when_to_come_back(tmp_p
             pass
 
 
+async def test_who_follows_all_changes_counts_as_a_subscriber(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--max-subscribers", "1") as server,
+        httpx.AsyncClient(base_url=server.url, timeout=DEADLINE) as http,
+        http.stream("GET", "/v1/events") as first,
+    ):
+        assert first.status_code == 200
+        refused = await http.get("/v1/events")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert "sandbox_agent_streams 1.0" in (await http.get("/v1/metrics")).text
+
+
 async def _until_free(http: httpx.AsyncClient) -> None:
     streams = ""
     while "sandbox_agent_streams 0.0" not in streams:

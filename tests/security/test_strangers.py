@@ -42,7 +42,7 @@ async def server(tmp_path: Path) -> AsyncIterator[uvicorn.Server]:
         parts = Parts(
             hub=hub,
             catalog=Catalog({}),
-            files=FileService((), tmp_path, file_limits()),
+            files=FileService((), tmp_path, file_limits(), data_dir=None),
             credentials=Credentials(TOKEN),
             hosts=HostNames((), is_loopback=True, is_any_name=False),
             limits=APP_LIMITS,

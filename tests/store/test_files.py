@@ -13,8 +13,9 @@ import pytest
 from sandbox_agent.errors import ConfigError, StoreError
 from sandbox_agent.store import MemoryStore, make_store
 from sandbox_agent.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, open_database
+from sandbox_agent.store.sqlite.writer import Pace
 from support import appending
-from support.store_words import KEEP_ALL, STREAM, lines_of, numbered, query, session, sqlite_store
+from support.store_words import KEEP_ALL, STREAM, committed, lines_of, numbered, query, session, sqlite_store
 
 
 async def refuse(path: Path) -> str:
@@ -86,6 +87,23 @@ async def test_damage_found_while_reading_is_told_with_the_path(tmp_path: Path) 
     with pytest.raises(StoreError, match="damaged"):
         await store.read(STREAM, after=0, limit=10)
     await store.close()
+
+
+async def test_what_a_database_that_was_moved_away_left_behind_is_not_taken_for_the_new_one_s(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    store = sqlite_store(path, pace=Pace(linger=0.0))
+    await store.open()
+    store.append(STREAM, "agent", numbered(50))
+    await committed(store)
+    log = (tmp_path / "history.db-wal").read_bytes()
+    await store.close()
+    path.unlink()
+    (tmp_path / "history.db-wal").write_bytes(log)
+    await store.open()
+    assert await lines_of(store) == []
+    assert store.append(STREAM, "agent", numbered(1)) == 1
+    await store.close()
+    assert (tmp_path / "history.db-wal.damaged.1").read_bytes() == log
 
 
 async def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ async def hub_here(home: Path, kind: type[Hub] = Hub) -> AsyncIterator[Hub]:
     store = MemoryStore(retention=KEEP_ALL)
     await store.open()
     catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
-    files = FileService((), Path.cwd(), file_limits())
+    files = FileService((), Path.cwd(), file_limits(), data_dir=None)
     hub = kind(
         store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)}, options=HUB_OPTIONS, files=files
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
@@ -35,6 +36,7 @@ from sandbox_agent.core.permission_policy import ASK
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client, Phase
 from sandbox_agent.errors import SandboxAgentError
+from support.limits import HUB_OPTIONS
 
 Message = dict[str, Any]
 SESSION = SessionId("s")
@@ -69,8 +71,8 @@ def update(text: str, session: str = SESSION, kind: str = "agent_message_chunk")
 class Wire:
     """Carries out effects the way the hub does, into lists."""
 
-    def __init__(self, *, queue_limit: int = 16) -> None:
-        self.relay = Relay(count(1), queue_limit=queue_limit, policy=ASK)
+    def __init__(self, **budget: int) -> None:
+        self.relay = Relay(count(1), budget=dataclasses.replace(HUB_OPTIONS.agent.budget, **budget), policy=ASK)
         self.effects: list[Effect] = []
         self.sent: list[Message] = []
         self.replies: list[tuple[str, int, Message]] = []

@@ -18,7 +18,7 @@ from support.store_words import KEEP_ALL
 
 
 def route_table() -> tuple[Endpoint | Door, ...]:
-    catalog, files = Catalog({}), FileService((), Path("/"), file_limits())
+    catalog, files = Catalog({}), FileService((), Path("/"), file_limits(), data_dir=None)
     hub = Hub(MemoryStore(retention=KEEP_ALL), catalog, environ={}, options=HUB_OPTIONS, files=files)
     parts = Parts(
         hub=hub,

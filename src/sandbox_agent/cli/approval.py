@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sandbox_agent.cli.keyboard import can_ask, read_line
-from sandbox_agent.cli.rendering import TurnView
+from sandbox_agent.cli.rendering import View
 from sandbox_agent.client.asking import Answer, Outcome, PermissionRequest, QuestionRequest
 
 Approve = Literal["ask", "allow", "reject"]
@@ -19,13 +19,15 @@ _LETTERS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_
 class Approval:
     """Handlers for the SDK. One question is on the screen at a time."""
 
-    def __init__(self, approve: Approve, console: Console, view: TurnView, *, leaves_unasked: bool = False) -> None:
+    def __init__(self, approve: Approve, console: Console, view: View, *, leaves_unasked: bool = False) -> None:
         """`leaves_unasked`: where nobody can be asked here, others may answer."""
         self._leaves_unasked = leaves_unasked
         self._approve = approve
         self._console = console
         self._view = view
         self.is_asking = False
+        self.was_unasked = False
+        """Whether a permission was rejected for want of somebody to ask."""
         self._asking = asyncio.Lock()  # the peer here is the person: questions stand in line for the screen
 
     async def permission(self, request: PermissionRequest) -> Answer:
@@ -35,6 +37,7 @@ class Approval:
         if self._leaves_unasked and not can_ask():
             return None
         if self._approve == "reject" or not can_ask():
+            self.was_unasked = self.was_unasked or self._approve == "ask"
             why = "" if self._approve == "reject" else " (no terminal to ask at; see --approve)"
             self._view.note(f"  permission: {request.title} → rejected{why}", "yellow")
             return request.reject()

@@ -24,6 +24,8 @@ INTERRUPTED = 130
 
 STOP_CODES = {"end_turn": 0, "refusal": 10, "max_tokens": 11, "max_turn_requests": 12, "cancelled": INTERRUPTED}
 OTHER_STOP = 13
+UNASKED = 14
+TIMED_OUT = 124
 
 MEANINGS = {
     0: "success",
@@ -36,6 +38,8 @@ MEANINGS = {
     11: "`run`: the token limit was reached",
     12: "`run`: the limit of model requests per turn was reached",
     OTHER_STOP: "`run`: the turn ended for another reason",
+    UNASKED: "`run`: a permission request was rejected because there was no terminal to ask at; see `--approve`",
+    TIMED_OUT: "`run`: the turn was cancelled after `--timeout`",
     INTERRUPTED: "cancelled, for example with Ctrl-C",
 }
 

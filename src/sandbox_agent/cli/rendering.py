@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TextIO
 
 from acp import schema
 from rich.console import Console, Group, RenderableType
@@ -31,6 +31,41 @@ class _Tool:
     title: str
     status: str = ""
     diffs: set[tuple[str, str | None, str]] = field(default_factory=set)
+
+
+class View(Protocol):
+    """What a turn is shown on."""
+
+    def show(self, update: Update) -> None: ...
+    def pause(self) -> None: ...
+    def note(self, text: str, style: str = "dim") -> None: ...
+
+
+class AnswerView:
+    """The text of the agent's answer and nothing else, as it is, on `output`; notes go to the console."""
+
+    def __init__(self, console: Console, output: TextIO) -> None:
+        self._console = console
+        self._output = output
+        self._is_line_open = False
+
+    def show(self, update: Update) -> None:
+        match update:
+            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)) if text:
+                self._output.write(text)
+                self._output.flush()
+                self._is_line_open = not text.endswith("\n")
+            case _:
+                pass
+
+    def pause(self) -> None:
+        if self._is_line_open:
+            self._output.write("\n")
+            self._output.flush()
+            self._is_line_open = False
+
+    def note(self, text: str, style: str = "dim") -> None:
+        self._console.print(Text(text, style=style))
 
 
 class TurnView:

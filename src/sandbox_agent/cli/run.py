@@ -13,33 +13,42 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sandbox_agent.cli.choices import refuse_what_was_not_applied
+from sandbox_agent.cli.completion import complete_agents, complete_sessions
 from sandbox_agent.cli.target import Target, run_async, target_options
-from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.errors import AgentTimeout, SandboxAgentError
 
 if TYPE_CHECKING:
-    from sandbox_agent.client.sandbox import SandboxAgent
+    from sandbox_agent.cli.opening import WantedSession
     from sandbox_agent.client.session import Session
+
+_STOP = 10.0
+"""Seconds that an agent may take to end a turn that ran out of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     prompt: str
-    agent: str | None
-    cwd: str
-    resume: str | None
     approve: Any
-    choices: dict[str, Any]
+    timeout: float | None
+    is_quiet: bool
+    session: WantedSession
 
 
 @click.command()
 @click.argument("prompt")
-@click.option("--agent", envvar="SANDBOX_AGENT_DEFAULT_AGENT", help="Agent to use.  [env: SANDBOX_AGENT_DEFAULT_AGENT]")
+@click.option(
+    "--agent",
+    envvar="SANDBOX_AGENT_DEFAULT_AGENT",
+    shell_complete=complete_agents,
+    help="Agent to use.  [env: SANDBOX_AGENT_DEFAULT_AGENT]",
+)
 @click.option("--cwd", type=click.Path(path_type=Path), default=Path(), help="Working directory.  [default: current]")
 @click.option("--model", help="Model to use.")
 @click.option("--mode", help="Mode to use, such as plan or code.")
 @click.option("--title", help="Title of the session.")
-@click.option("--resume", metavar="SESSION", help="Resume a session, by id or alias.")
+@click.option("--resume", metavar="SESSION", shell_complete=complete_sessions, help="Resume a session, by id or alias.")
+@click.option("--continue", "is_newest", is_flag=True, help="Resume the newest session in the working directory.")
+@click.option("--session", "name", metavar="NAME", help="Resume the session with this alias, or create it.")
 @click.option(
     "--approve",
     type=click.Choice(["ask", "allow", "reject"]),
@@ -47,19 +56,37 @@ class Wanted:
     show_default=True,
     help="How to answer permission requests.",
 )
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Cancel the turn after this many seconds.")
+@click.option("--quiet", "-q", "is_quiet", is_flag=True, help="Print only the answer; notes go to stderr.")
 @target_options
 def run(
-    target: Target, prompt: str, agent: str | None, cwd: Path, resume: str | None, approve: str, **choices: str | None
+    target: Target,
+    prompt: str,
+    agent: str | None,
+    cwd: Path,
+    resume: str | None,
+    name: str | None,
+    approve: str,
+    timeout: float | None,
+    *,
+    is_newest: bool,
+    is_quiet: bool,
+    **choices: str | None,
 ) -> None:
     """Send a prompt to an agent and stream its answer. PROMPT may be - to read it from stdin.
 
     If no server is running, one is started for this command. Press Ctrl-C once to cancel the turn, twice to quit.
     The exit code tells how the turn ended."""
-    if agent is None and resume is None:
+    from sandbox_agent.cli.opening import WantedSession  # noqa: PLC0415
+
+    if (resume is not None) + is_newest + (name is not None) > 1:
+        raise click.UsageError("--resume, --continue and --session exclude each other")
+    if agent is None and resume is None and name is None and not is_newest:
         raise click.UsageError("--agent is missing; `sandbox-agent agents list` shows the available agents")
-    text = sys.stdin.read() if prompt == "-" else prompt
     kept = {name: value for name, value in choices.items() if value is not None}
-    wanted = Wanted(text, agent, str(cwd.resolve()), resume, approve, kept)
+    session = WantedSession(agent, str(cwd.resolve()), resume, name, is_newest, kept)
+    text = sys.stdin.read() if prompt == "-" else prompt
+    wanted = Wanted(text, approve, timeout, is_quiet, session)
     sys.exit(run_async(_run_json(target, wanted) if target.is_json else _run(target, wanted)))
 
 
@@ -67,33 +94,44 @@ async def _run(target: Target, wanted: Wanted) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from sandbox_agent.cli.approval import Approval  # noqa: PLC0415
-    from sandbox_agent.cli.exits import stop_code  # noqa: PLC0415
     from sandbox_agent.cli.keyboard import quiet_control_keys  # noqa: PLC0415
-    from sandbox_agent.cli.rendering import TurnView  # noqa: PLC0415
+    from sandbox_agent.cli.opening import open_session  # noqa: PLC0415
+    from sandbox_agent.cli.rendering import AnswerView, TurnView, View  # noqa: PLC0415
 
-    console = Console(highlight=False)
-    view = TurnView(console)
+    console = Console(highlight=False, stderr=wanted.is_quiet)
+    view: View = AnswerView(console, sys.stdout) if wanted.is_quiet else TurnView(console)
     approval = Approval(wanted.approve, console, view)
     handlers = {"on_permission": approval.permission, "on_question": approval.question}
     async with target.open(may_start=True, **handlers) as sandbox:
-        session = await _session(sandbox, wanted)
-        console.print(f"[dim]{session.agent} · session {session.id}[/]")
+        session = await open_session(sandbox, wanted.session)
+        if not wanted.is_quiet:
+            console.print(f"[dim]{session.agent} · session {session.id}[/]")
         turn = session.prompt(wanted.prompt)
-        with quiet_control_keys(), _interruptible(session, lambda text: view.note(text, "yellow")):
+        with (
+            quiet_control_keys(),
+            _interruptible(session, lambda text: view.note(text, "yellow")),
+            _limited(session, wanted.timeout) as limit,
+        ):
             async for update in turn:
                 view.show(update)
         view.pause()
-        console.print(f"[dim]stopped: {turn.stop_reason}[/]")
-        return stop_code(turn.stop_reason)
+        if not wanted.is_quiet or turn.stop_reason != "end_turn":
+            console.print(f"[dim]stopped: {turn.stop_reason}[/]")
+        return _code(turn.stop_reason, limit, was_unasked=approval.was_unasked)
 
 
 async def _run_json(target: Target, wanted: Wanted) -> int:
     """One JSON object a line: `session`, then `update` and `permission`, then `stop` or `error`."""
-    from sandbox_agent.cli.exits import exit_code, stop_code  # noqa: PLC0415
+    from sandbox_agent.cli.exits import exit_code  # noqa: PLC0415
     from sandbox_agent.cli.jsonl import print_line  # noqa: PLC0415
+    from sandbox_agent.cli.opening import open_session  # noqa: PLC0415
+
+    unasked: list[Any] = []
 
     def decide(request: Any) -> Any:
         outcome = request.allow() if wanted.approve == "allow" else request.reject()
+        if wanted.approve == "ask":
+            unasked.append(request)
         print_line("permission", request=request.raw, answer=outcome)
         return outcome
 
@@ -103,31 +141,57 @@ async def _run_json(target: Target, wanted: Wanted) -> int:
 
     try:
         async with target.open(may_start=True, on_permission=decide, on_question=decline) as sandbox:
-            session = await _session(sandbox, wanted)
+            session = await open_session(sandbox, wanted.session)
             print_line("session", sessionId=session.id, agent=session.agent, cwd=session.cwd)
             turn = session.prompt(wanted.prompt)
-            with _interruptible(session, lambda _: None):
+            with _interruptible(session, lambda _: None), _limited(session, wanted.timeout) as limit:
                 async for envelope in turn.envelopes():
                     params = envelope.get("params", {})
                     print_line("update", sessionId=session.id, update=params.get("update", params))
             print_line("stop", sessionId=session.id, stopReason=turn.stop_reason)
-            return stop_code(turn.stop_reason)
+            return _code(turn.stop_reason, limit, was_unasked=bool(unasked))
     except SandboxAgentError as error:
         print_line("error", error=error.kind, detail=error.detail, retryable=error.retryable)
         return exit_code(error)
 
 
-async def _session(sandbox: SandboxAgent, wanted: Wanted) -> Session:
-    if wanted.resume is None:
-        session = await sandbox.create_session(agent=wanted.agent or "", cwd=wanted.cwd, **wanted.choices)
-        await refuse_what_was_not_applied(session, wanted.choices)
-        return session
-    session = await sandbox.resume_session(wanted.resume, agent=wanted.agent)
-    if "model" in wanted.choices:
-        await session.set_model(wanted.choices["model"])
-    if "mode" in wanted.choices:
-        await session.set_mode(wanted.choices["mode"])
-    return session
+def _code(stop_reason: str | None, limit: _Limit, *, was_unasked: bool) -> int:
+    from sandbox_agent.cli.exits import TIMED_OUT, UNASKED, stop_code  # noqa: PLC0415
+
+    if limit.is_over and stop_reason == "cancelled":
+        return TIMED_OUT
+    return stop_code(stop_reason) or (UNASKED if was_unasked else 0)
+
+
+@dataclass(slots=True)
+class _Limit:
+    is_over: bool = False
+
+
+@contextlib.contextmanager
+def _limited(session: Session, seconds: float | None) -> Iterator[_Limit]:
+    """Cancel the turn after `seconds`. Raises AgentTimeout if the agent does not end it then."""
+    limit = _Limit()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if seconds is None or task is None:
+        yield limit
+        return
+    cancelling: list[asyncio.Task[None]] = []
+
+    def run_out() -> None:
+        limit.is_over = True
+        cancelling.append(loop.create_task(session.cancel()))
+
+    timers = [loop.call_later(seconds, run_out), loop.call_later(seconds + _STOP, task.cancel)]
+    try:
+        yield limit
+    except asyncio.CancelledError:
+        if limit.is_over and task.uncancel() == 0:
+            raise AgentTimeout(f"the agent did not end the turn within {_STOP:g} s of its cancellation") from None
+        raise
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from sandbox_agent.core import frames, notices
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve, Unattended
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionId
@@ -20,7 +21,7 @@ from sandbox_agent.core.methods import CANCEL_REQUEST, CLAIMED, ELICITATION, HOS
 from sandbox_agent.core.notices import SettledBy
 from sandbox_agent.core.permission_policy import Decided, timed_out
 from sandbox_agent.core.session import Ask, Client, Session
-from sandbox_agent.errors import AgentUnsupported
+from sandbox_agent.errors import AgentUnsupported, SessionBusy
 
 _CANCELLED: dict[str, object] = {
     PERMISSION: {"outcome": {"outcome": "cancelled"}},
@@ -33,8 +34,10 @@ _CANCELLED: dict[str, object] = {
 class Asks:
     """The open requests of one agent process. `ids` is shared by all agents: a client may use several."""
 
-    def __init__(self, ids: Iterator[int], sessions: Mapping[SessionId, Session]) -> None:
+    def __init__(self, ids: Iterator[int], sessions: Mapping[SessionId, Session], budget: Budget) -> None:
         self._ids = ids
+        self._budget = budget
+        self._bytes = 0
         self._sessions = sessions
         self._open: dict[int, Ask] = {}
         self._by_agent_key: dict[bytes, Ask] = {}
@@ -50,6 +53,9 @@ class Asks:
     def open(self, frame: Frame, raw: bytes, session: Session | None) -> list[Effect]:
         """Take a request from the agent and pass it to whoever can answer it."""
         method = frame.method or ""
+        if not self._has_place(raw):
+            refusal = SessionBusy(f"{len(self._open)} requests of this agent wait already ({self._bytes} bytes)")
+            return [Send(frames.failure(frame.key, refusal)), Noted(f"agent asked {method}: refused, {refusal.detail}")]
         ask_id = next(self._ids)
         ask = Ask(ask_id, frame.key, method, frame.session, frames.with_id(raw, b"%d" % ask_id))
         if method in HOST_METHODS:
@@ -229,8 +235,13 @@ class Asks:
             return Send(frames.result(ask.agent_key, _CANCELLED[ELICITATION]))
         return Send(frames.failure(ask.agent_key, AgentUnsupported(f"no client can answer {ask.method!r}")))
 
+    def _has_place(self, raw: bytes) -> bool:
+        is_too_large = self._bytes + len(raw) > self._budget.open_request_bytes and bool(self._open)
+        return len(self._open) < self._budget.open_requests and not is_too_large
+
     def _remember(self, ask: Ask, session: Session | None) -> None:
         self._open[ask.id] = ask
+        self._bytes += len(ask.line)
         self._by_agent_key[ask.agent_key] = ask
         if session is not None:
             session.asks[ask.id] = ask
@@ -238,6 +249,7 @@ class Asks:
     def _forget(self, ask: Ask) -> Session | None:
         """It is not open any more; gives the session that it was of."""
         del self._open[ask.id]
+        self._bytes -= len(ask.line)
         if self._by_agent_key.get(ask.agent_key) is ask:
             del self._by_agent_key[ask.agent_key]
         session = self._sessions.get(ask.session) if ask.session is not None else None

@@ -115,6 +115,10 @@ class Unparsed(Struct, frozen=True):
     error: str
     location: str
     raw_hash: str
+    sessions: tuple[SessionId, ...] = ()
+    """In which a turn was running: it is in their history too."""
+    count: int = 1
+    """How many such lines it stands for."""
 
 
 class Noted(Struct, frozen=True):

@@ -83,6 +83,14 @@ UNLIMITED = frozenset({"session/prompt", "_sandboxagent/agent/install"})
 """Calls without a wall-clock limit: a turn or an install takes as long as it takes."""
 
 
+def goes_to_agent(method: str) -> bool:
+    """Whether a request needs the agent at all; others the server answers by itself."""
+    return client_call(method, has_session=True) not in _BY_THE_SERVER
+
+
+_BY_THE_SERVER = frozenset({ClientCall.INITIALIZE, ClientCall.LIST, ClientCall.SERVER})
+
+
 def client_call(method: str, *, has_session: bool) -> ClientCall:
     """How to treat a request from a client. Unknown methods pass through."""
     known = METHODS.get(method)

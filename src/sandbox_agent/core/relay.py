@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 
 from sandbox_agent.core import frames, notices
 from sandbox_agent.core.asks import Asks
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.effects import (
     Broadcast,
     Effect,
@@ -43,7 +44,12 @@ REPLAYED = frozenset(
 )
 """What a replay consists of."""
 OBSERVED = frozenset({"current_mode_update", "config_option_update", "session_info_update"})
-_EARLY_LIMIT = 10_000
+_EARLY_OVERHEAD = 100
+"""What an update that is held costs besides its bytes."""
+_TOOL_CALL_BYTES = 512
+"""A longer name of a tool call and its kind are not remembered: a permission for it goes by the default rule."""
+_TOLD_PER_BATCH = 8
+"""Lines that are no messages: so many of a batch are told one by one, the others are counted."""
 
 
 class _NewSession(msgspec.Struct):
@@ -57,15 +63,16 @@ class _Cancelled(msgspec.Struct):
 class Relay:
     """Everything that is under way between one agent process and its clients."""
 
-    def __init__(self, ask_ids: Iterator[int], *, queue_limit: int, policy: PermissionPolicy) -> None:
+    def __init__(self, ask_ids: Iterator[int], *, budget: Budget, policy: PermissionPolicy) -> None:
         self._sessions: dict[SessionId, Session] = {}
-        self.asks = Asks(ask_ids, self._sessions)
+        self.asks = Asks(ask_ids, self._sessions, budget)
         self._calls: dict[int, Call] = {}
         self._call_ids = count(1)
-        self._queue_limit = queue_limit
+        self._budget = budget
         self._policy = policy
         self._creating = 0
         self._early: dict[SessionId, list[bytes]] = {}
+        self._early_bytes = 0
 
     @property
     def sessions(self) -> Mapping[SessionId, Session]:
@@ -115,7 +122,7 @@ class Relay:
         effects = self.attach(client, session.id)
         if session.is_live and session.running is None and not session.queue:
             return effects + self._start_turn(session, call)
-        if len(session.queue) >= self._queue_limit:
+        if len(session.queue) >= self._budget.queued_prompts:
             busy = SessionBusy(f"session {session.id!r} has {len(session.queue)} prompts waiting already")
             return [*effects, _refuse(call, busy)]
         session.queue.append(call)
@@ -222,6 +229,7 @@ class Relay:
             effects += self._unanswered(call, error)
         self._calls.clear()
         self._early.clear()
+        self._early_bytes = 0
         self._creating = 0
         for session in self._sessions.values():
             effects += self._refuse_queue(session, error)
@@ -235,16 +243,19 @@ class Relay:
         running: Session | None = None
         sessions = self._sessions
         parse = frames.parse
+        odd = 0
         for line in lines:
             if isinstance(line, OversizedLine):
                 running = None
-                effects.append(Unparsed(f"a line of {line.size} bytes is over the limit", "stdout", line.sha256))
+                effects.append(self._unparsed(f"a line of {line.size} bytes is over the limit", line.sha256))
                 continue
             try:
                 frame = parse(line)
             except MalformedMessage as error:
                 running = None
-                effects.append(Unparsed(str(error), "stdout", hashlib.sha256(line).hexdigest()))
+                odd += 1
+                if odd <= _TOLD_PER_BATCH:
+                    effects.append(self._unparsed(str(error), hashlib.sha256(line).hexdigest()))
                 continue
             scope = frame.params
             if frame.id is UNSET and scope is not None and scope.session is not None:
@@ -259,11 +270,22 @@ class Relay:
                             effects.append(Observed(session.id, scope.update.kind, line))
                             running = None
                         elif scope.update.tool_kind is not None and scope.update.tool_call is not None:
-                            session.tool_kinds[scope.update.tool_call] = scope.update.tool_kind
+                            self._remember_kind(session, scope.update.tool_call, scope.update.tool_kind)
                     continue
             running = None
             effects += self._from_agent_other(frame, frames.one_line(line))
+        if odd > _TOLD_PER_BATCH:
+            effects.append(self._unparsed("more lines that are no JSON-RPC messages", "", odd - _TOLD_PER_BATCH))
         return effects
+
+    def _unparsed(self, error: str, raw_hash: str, count: int = 1) -> Unparsed:
+        running = tuple(session.id for session in self._sessions.values() if session.running is not None)
+        return Unparsed(error, "stdout", raw_hash, running, count)
+
+    def _remember_kind(self, session: Session, tool_call: str, kind: str) -> None:
+        is_small = len(tool_call) + len(kind) <= _TOOL_CALL_BYTES
+        if is_small and (len(session.tool_kinds) < self._budget.tool_calls or tool_call in session.tool_kinds):
+            session.tool_kinds[tool_call] = kind
 
     def expire(self, ask: int) -> list[Effect]:
         return self.asks.expire(ask)
@@ -303,10 +325,14 @@ class Relay:
         """An update of a session without a route: it may come before the answer that names the session."""
         if not self._creating:
             return [Noted(f"agent sent an update for unknown session {session!r}")]
-        held = self._early.setdefault(session, [])
-        if len(held) >= _EARLY_LIMIT:
-            return [Noted(f"more than {_EARLY_LIMIT} updates before session {session!r} was announced: dropped")]
-        held.append(raw)
+        size = len(raw) + _EARLY_OVERHEAD
+        if self._early_bytes + size > self._budget.early_bytes:
+            if self._early_bytes <= self._budget.early_bytes:
+                self._early_bytes = self._budget.early_bytes + 1  # so that it is said once
+                return [Noted(f"over {self._budget.early_bytes} bytes of updates for unannounced sessions: dropped")]
+            return []
+        self._early_bytes += size
+        self._early.setdefault(session, []).append(raw)
         return []
 
     def _from_agent_answer(self, frame: Frame, raw: bytes) -> list[Effect]:
@@ -370,6 +396,7 @@ class Relay:
     def _drop_early(self) -> None:
         if not self._creating:
             self._early.clear()
+            self._early_bytes = 0
 
     def _start_turn(self, session: Session, call: Call) -> list[Effect]:
         session.running = call

@@ -38,14 +38,21 @@ class UploadJournal:
     def __init__(self, data_dir: Path | None) -> None:
         self._folder = data_dir / _FOLDER if data_dir is not None else None
         self._own = self._folder / table.own_name() if self._folder is not None else None
+        self._has_warned = False
 
     def write(self, note: Note) -> None:
-        """Note it, or note it anew. Raises OSError: an upload that cannot be mended later is not begun."""
-        if self._own is not None:
+        """Note it, or note it anew. A disk that cannot take it costs the note, never the upload."""
+        if self._own is None:
+            return
+        try:
             self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = self._own / f"{note.name}.new"
             fresh.write_bytes(msgspec.json.encode(note))
             fresh.replace(self._own / note.name)
+        except OSError as error:
+            if not self._has_warned:
+                _log.warning("uploads cannot be noted under %s: %s", self._folder, error)
+            self._has_warned = True
 
     def drop(self, name: str) -> None:
         if self._own is not None:

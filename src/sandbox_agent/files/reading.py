@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
 from pathlib import Path
@@ -47,6 +48,8 @@ class OpenFile:
         self.modified = modified(status)
         self.etag = f'"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"'
         self.on_close: Callable[[], None] | None = None
+        self.read_at = time.monotonic()
+        """When somebody last asked for a piece of it."""
         self._run = run
 
     @property
@@ -73,6 +76,9 @@ class OpenFile:
 
     async def _read(self, offset: int, count: int) -> bytes:
         """Read on a worker, with a descriptor of its own: `close` may come while the worker is at it."""
+        self.read_at = time.monotonic()
+        if self.fd < 0:
+            raise Conflict(f"{clip(self.path)} was read too slowly: its place was given to another")
         fd = os.dup(self.fd)
 
         def read() -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ _GATHER_PIECES = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimits(ArchiveLimits):
-    """Bounds of the file service; the defaults fit a sandbox with a large project in it."""
+    """Bounds of the file service."""
 
     max_file_bytes: int | None
     """A written file; None: as much as the disk holds."""
@@ -39,10 +40,10 @@ class FileLimits(ArchiveLimits):
     """A file that passes through memory as one value (`read_bytes`, `write_bytes`)."""
     max_listed: int
     stall_seconds: float
-    """How long an upload may send nothing."""
+    """How long an upload may send nothing; a download that nobody reads for so long gives way to others."""
     max_operations: int
     max_streams: int
-    """Open reads and uploads at once, counted apart from short operations."""
+    """Downloads at once, and uploads at once: each is counted apart, and apart from short operations."""
     workers: int
 
 
@@ -57,7 +58,7 @@ class FileService:
     when no operation is under way any more.
     """
 
-    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits, *, data_dir: Path | None = None) -> None:
+    def __init__(self, roots: Sequence[Path], cwd: Path, limits: FileLimits, *, data_dir: Path | None) -> None:
         self._roots = Roots([(root.absolute(), root.resolve()) for root in roots])
         self._cwd = self._start(cwd.absolute())
         self.limits = limits
@@ -65,7 +66,9 @@ class FileService:
         self._is_closed = False
         self._journal = UploadJournal(data_dir)
         self._operations = _Gate(self.limits.max_operations, "file operations")
-        self._streams = _Gate(self.limits.max_streams, "open files and uploads")
+        self._uploads = _Gate(self.limits.max_streams, "uploads")
+        self._downloads = _Gate(self.limits.max_streams, "downloads")
+        self._open: set[OpenFile] = set()
 
     async def mend(self) -> None:
         """Remove or finish what the uploads of a server that was killed have left under the same `data_dir`."""
@@ -96,37 +99,43 @@ class FileService:
     async def open_for_read(self, path: str, *, base: Path | None = None) -> OpenFile:
         """Open a regular file. The caller closes it: `async with await files.open_for_read(path) as file`."""
         where = self._absolute(path, base)
-
-        def opening() -> OpenFile:
-            fd, status = operations.open_file(self._roots, where)
-            return OpenFile(where, fd, status, self._run)
-
-        self._streams.take()
+        self._close_unread()
+        self._downloads.take()
         try:
-            file = await self._run(opening, discard=OpenFile.close)
+            file = await self._open_file(where)
         except BaseException:
-            self._streams.give()
+            self._downloads.give()
             raise
-        file.on_close = self._streams.give
+
+        def closed() -> None:
+            self._open.discard(file)
+            self._downloads.give()
+
+        file.on_close = closed
+        self._open.add(file)
         return file
 
-    async def read_bytes(self, path: str, *, base: Path | None = None) -> bytes:
-        """A whole file as one value. Raises TooLarge beyond `limits.max_inline_bytes`."""
-        async with await self.open_for_read(path, base=base) as file:
-            self._check_inline(file.path, file.size)
-            return b"".join([chunk async for chunk in file.chunks()])
+    async def read_bytes(self, path: str, *, base: Path | None = None, limit: int | None = None) -> bytes:
+        """A whole file as one value. Raises TooLarge beyond `limit`, else `limits.max_inline_bytes`."""
+        where = self._absolute(path, base)
+        with self._operations.enter():
+            async with await self._open_file(where) as file:
+                self._check_inline(file.path, file.size, limit)
+                return b"".join([chunk async for chunk in file.chunks()])
 
-    async def write_bytes(self, path: str, content: bytes, *, base: Path | None = None) -> FsWriteResult:
-        self._check_inline(path, len(content))
-        return await self.write_stream(path, _once(content), base=base)
+    async def write_bytes(
+        self, path: str, content: bytes, *, base: Path | None = None, limit: int | None = None
+    ) -> FsWriteResult:
+        """Replace a file by `content`. Raises TooLarge as `read_bytes` does."""
+        self._check_inline(path, len(content), limit)
+        with self._operations.enter():
+            return await self._write(self._absolute(path, base), _once(content))
 
     async def write_stream(self, path: str, body: AsyncIterator[bytes], *, base: Path | None = None) -> FsWriteResult:
         """Receive a file of any size. It replaces the old one when complete; otherwise nothing changes."""
         where = self._absolute(path, base)
-        begin = partial(PendingFile, self._roots, where, self.limits.max_file_bytes, self._journal)
-        with self._streams.enter():
-            file, _ = await self._receive(begin, PendingFile.write, PendingFile.commit, body, where)
-        return FsWriteResult(path=where, bytes_written=file.bytes_written)
+        with self._uploads.enter():
+            return await self._write(where, body)
 
     async def upload_batch(
         self, path: str, body: AsyncIterator[bytes], *, is_gzip: bool | None = None, base: Path | None = None
@@ -134,7 +143,7 @@ class FileService:
         """Unpack a tar, compressed or not (None: look at it), into `path`. A bad archive changes nothing."""
         where = self._absolute(path, base)
         begin = partial(PendingTree, self._roots, where, self.limits, self._journal, is_gzip=is_gzip)
-        with self._streams.enter():
+        with self._uploads.enter():
             _, (paths, truncated) = await self._receive(begin, PendingTree.feed, PendingTree.commit, body, where)
         return FsUploadResult(paths=paths, truncated=truncated)
 
@@ -143,6 +152,25 @@ class FileService:
         self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
         self._journal.close()
+
+    async def _open_file(self, where: str) -> OpenFile:
+        def opening() -> OpenFile:
+            fd, status = operations.open_file(self._roots, where)
+            return OpenFile(where, fd, status, self._run)
+
+        return await self._run(opening, discard=OpenFile.close)
+
+    def _close_unread(self) -> None:
+        """With no place left, the downloads that nobody reads lose theirs."""
+        if self._downloads.is_full:
+            overdue = time.monotonic() - self.limits.stall_seconds
+            for file in [file for file in self._open if file.read_at <= overdue]:
+                file.close()
+
+    async def _write(self, where: str, body: AsyncIterator[bytes]) -> FsWriteResult:
+        begin = partial(PendingFile, self._roots, where, self.limits.max_file_bytes, self._journal)
+        file, _ = await self._receive(begin, PendingFile.write, PendingFile.commit, body, where)
+        return FsWriteResult(path=where, bytes_written=file.bytes_written)
 
     async def _receive(
         self,
@@ -182,8 +210,8 @@ class FileService:
         if pieces:
             yield pieces
 
-    def _check_inline(self, path: str, size: int) -> None:
-        limit = self.limits.max_inline_bytes
+    def _check_inline(self, path: str, size: int, limit: int | None) -> None:
+        limit = self.limits.max_inline_bytes if limit is None else limit
         if size > limit:
             raise TooLarge(f"{clip(path)}: {size} bytes do not fit one message of {limit}", limit=limit)
 
@@ -222,8 +250,12 @@ class _Gate:
         self._what = what
         self._count = 0
 
+    @property
+    def is_full(self) -> bool:
+        return self._count >= self._limit
+
     def take(self) -> None:
-        if self._count >= self._limit:
+        if self.is_full:
             raise TooMany(f"{self._limit} {self._what} are under way already", limit=self._limit)
         self._count += 1
 

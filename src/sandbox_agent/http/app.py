@@ -48,7 +48,7 @@ class App:
         place = self._exact.get(scope["path"]) or self.table.find(scope)
         door = place.door if place is not None else None
         watch = StatusWatch(send)
-        is_stream = door is not None and _is_stream(scope, door)
+        is_stream = place is not None and place.is_stream(scope)
         telemetry.in_flight += 1
         telemetry.subscribers += is_stream
         if "repeat" in scope:
@@ -126,10 +126,6 @@ def _unserved(scope: Scope, place: Place | None) -> Response:
         MethodNotAllowed(f"{scope['method']} is not allowed at {path}; allowed: {place.allow.decode()}"), instance=path
     )
     return refused.adding((b"allow", place.allow))
-
-
-def _is_stream(scope: Scope, door: Door) -> bool:
-    return scope["type"] == "websocket" or scope["method"] in door.streams
 
 
 def _adding(send: Send, headers: Headers) -> Send:

@@ -58,7 +58,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     hub, fs = parts.hub, files.FilesApi(parts.hub, parts.files)
     agent, session = agents.AgentsApi(hub, parts.catalog, parts.redactor), sessions.SessionsApi(hub)
     installing = install.InstallApi(hub, parts.redactor)
-    user = browser.BrowserApi(parts.credentials)
+    user, feed = browser.BrowserApi(parts.credentials), events.EventsApi(hub.feed)
     named = compat.CompatDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
     docs = reference.ReferenceApi(lambda: openapi.build_document(table))
     table: list[Endpoint | Door] = [
@@ -68,6 +68,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Door("/v1/acp/{server_id}", compat.METHODS, named, operations.COMPAT),
         Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
         Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
+        Endpoint("GET", "/v1/events", feed.follow, events.FOLLOW_EVENTS, is_stream=True),
         Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI),
         Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET),
         Endpoint("GET", "/v1/agents", agent.list, agents.LIST_AGENTS),
@@ -77,7 +78,6 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Endpoint("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
         Endpoint("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),
         Endpoint("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT),
-        Endpoint("GET", "/v1/events", events.EventsApi(hub.feed).follow, events.FOLLOW_EVENTS),
         Endpoint("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES),
         Endpoint("GET", "/v1/fs/file", fs.read, files.READ_FILE),
         Endpoint("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE),

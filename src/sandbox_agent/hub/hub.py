@@ -15,7 +15,7 @@ import msgspec
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId
 from sandbox_agent.core.json_values import as_object
-from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call
+from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call, goes_to_agent
 from sandbox_agent.errors import SandboxAgentError, ShuttingDown
 from sandbox_agent.files import FileService
 from sandbox_agent.hub.agents.agent import Agent, AgentOptions
@@ -50,6 +50,8 @@ class HubOptions:
     connections: int
     refuses_turns_when_degraded: bool
     """Prompts with a turnId, while the store could forget them if we died."""
+    room_timeout: float
+    """Seconds that a request waits for an agent that does not read its input."""
     unattended: float | None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
     feed_bytes: int
@@ -161,11 +163,16 @@ class Hub:
         else:
             self.agents.get(connection.agent).notify(frame, raw)
 
-    async def room(self, connection: Connection) -> None:
-        """Back pressure: return when the connection's agent can take more."""
+    async def room(self, connection: Connection, frame: Frame) -> None:
+        """Back pressure: return when the connection's agent can take this message. Raises AgentTimeout.
+
+        What does not go to the agent does not wait for it, nor do cancels and answers, which are small."""
         agent = self.agents.find(connection.agent)
-        if agent is not None:
-            await agent.room()
+        if agent is None or agent.has_room or (frame.is_request and not goes_to_agent(frame.method or "")):
+            return
+        if not frame.is_request and agent.has_room_for_control:
+            return
+        await agent.room(timeout=self._options.room_timeout)
 
     def has_room(self, connection: Connection) -> bool:
         """Whether the connection's agent can take more at once."""

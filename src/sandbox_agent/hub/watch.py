@@ -16,6 +16,7 @@ from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.agents.host import Host
 from sandbox_agent.hub.agents.status import server_status
+from sandbox_agent.hub.agents.terminals import Tell
 from sandbox_agent.hub.clients.clients import Clients
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.inventory import Inventory
@@ -31,6 +32,10 @@ _FEED_TYPES = {
     "asked": "question.asked",
     "settled": "question.settled",
 }
+
+
+_UNREAD = 60.0
+"""Seconds that an answer with a file in it waits for an agent that does not read."""
 
 
 class Watch:
@@ -112,13 +117,28 @@ class Watch:
 
     async def _serve(self, agent: Agent, effect: fx.Serve) -> None:
         record = self._inventory.held(SessionKey(agent.id, effect.session)) if effect.session is not None else None
+        tell = partial(self._tell_terminal, agent, effect.session) if effect.session is not None else None
+        cwd = record.cwd if record else None
+        if not effect.method.startswith("fs/"):
+            agent.served(effect.ask, await self._member(effect, cwd, tell))
+            return
+        async with agent.large_answers:  # what an agent asks for and does not read must not pile up here
+            try:
+                await agent.room(timeout=_UNREAD)
+            except SandboxAgentError as error:
+                agent.served(effect.ask, _failed(error))
+            else:
+                agent.served(effect.ask, await self._member(effect, cwd, tell))
+
+    async def _member(self, effect: fx.Serve, cwd: str | None, tell: Tell | None) -> bytes:
         try:
-            tell = partial(self._tell_terminal, agent, effect.session) if effect.session is not None else None
-            result = await self._host.serve(effect.method, effect.params, record.cwd if record else None, tell)
-            member = b'"result":%b' % frames.to_json(result)
+            return b'"result":%b' % frames.to_json(await self._host.serve(effect.method, effect.params, cwd, tell))
         except SandboxAgentError as error:
-            member = b'"error":%b' % frames.to_json({"code": error.code, "message": error.detail})
-        agent.served(effect.ask, member)
+            return _failed(error)
 
     def _tell_terminal(self, agent: Agent, session: SessionId, news: dict[str, Any]) -> None:
         agent.publish(session, frames.notification(TERMINAL_OUTPUT, {"sessionId": session, **news}))
+
+
+def _failed(error: SandboxAgentError) -> bytes:
+    return b'"error":%b' % frames.to_json({"code": error.code, "message": error.detail})

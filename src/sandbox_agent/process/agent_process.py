@@ -17,7 +17,7 @@ from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lines import LineSplitter, OversizedLine
 from sandbox_agent.errors import AgentStartFailed
 from sandbox_agent.process.child import PIPE_SIZE, Child, ExitStatus, Output
-from sandbox_agent.process.stderr_log import StderrLog
+from sandbox_agent.process.stderr_log import Clean, StderrLog
 
 _log = logging.getLogger(__name__)
 _stderr = logging.getLogger("sandbox_agent.agent.stderr")
@@ -30,11 +30,11 @@ Lines = Sequence[bytes | OversizedLine]
 class AgentProcess:
     """A child that speaks in lines. Create with `start`."""
 
-    def __init__(self, agent: AgentId, child: Child, line_cap: int) -> None:
+    def __init__(self, agent: AgentId, child: Child, line_cap: int, clean: Clean) -> None:
         self.agent = agent
         self.pid = child.pid
         self.started = time.monotonic()
-        self.stderr = StderrLog(self._log_stderr)
+        self.stderr = StderrLog(self._log_stderr, clean=clean)
         self._child = child
         self._splitter = LineSplitter(line_cap)
         self._stdin: asyncio.WriteTransport | None = None
@@ -62,15 +62,18 @@ class AgentProcess:
         on_exit: Callable[[ExitStatus], None],
         after_write: Callable[[], None] = lambda: None,
         line_cap: int,
+        clean: Clean = lambda text, limit: text[:limit],
     ) -> AgentProcess:
-        """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run."""
+        """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run.
+
+        `clean` takes the secrets out of its stderr, which is logged and told to clients."""
         pipe = subprocess.PIPE
         try:
             child = Child.launch(launch.command, env=env, cwd=launch.cwd, stdin=pipe, stdout=pipe, stderr=pipe)
         except (OSError, ValueError) as error:
             detail = f"agent {launch.agent!r} cannot be started: {launch.command[0]!r}: {error}"
             raise AgentStartFailed(detail, command=list(launch.command)) from None
-        process = cls(launch.agent, child, line_cap)
+        process = cls(launch.agent, child, line_cap, clean)
         process._on_lines, process._on_exit, process._after_write = on_lines, on_exit, after_write
         connecting = asyncio.ensure_future(process._connect())
         try:
@@ -98,6 +101,12 @@ class AgentProcess:
     @property
     def has_room(self) -> bool:
         return self._stdin_ready.is_set()
+
+    @property
+    def unread_bytes(self) -> int:
+        """What the agent has not read of its stdin, as far as we hold it."""
+        queued = sum(map(len, self._unwritten))
+        return queued if self._stdin is None else queued + self._stdin.get_write_buffer_size()
 
     async def drained(self) -> None:
         """Return when the agent has read enough that more may be written, or is gone."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -85,7 +86,12 @@ class Child:
             bufsize=0,
             start_new_session=True,
         )
-        return cls(process)
+        try:
+            return cls(process)
+        except RuntimeError as error:  # no thread to be had: nobody would notice its exit
+            process.kill()
+            process.wait()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     async def pump(
         self,
@@ -165,11 +171,13 @@ class Child:
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: learn of the exit without reaping."""
-        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        if found is None or found.si_code == os.CLD_EXITED:
-            status = ExitStatus(found.si_status if found else 0)
-        else:
-            status = ExitStatus(128 + found.si_status, _signal_name(found.si_status))
+        status = ExitStatus(0)  # what subprocess says where SIGCHLD is ignored, and the system reaps
+        with contextlib.suppress(ChildProcessError):
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            if found is not None and found.si_code == os.CLD_EXITED:
+                status = ExitStatus(found.si_status)
+            elif found is not None:
+                status = ExitStatus(128 + found.si_status, _signal_name(found.si_status))
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
             loop.call_soon_threadsafe(self._saw_exit, status)
 

@@ -48,9 +48,9 @@ class BuggyHub(Hub):
         self._maybe_break("open_connection")
         return await super().open_connection(agent_id, params, **options)
 
-    async def room(self, connection: Connection) -> None:
+    async def room(self, connection: Connection, frame: Frame) -> None:
         self._maybe_break("room")
-        await super().room(connection)
+        await super().room(connection, frame)
 
     def has_room(self, connection: Connection) -> bool:
         self._maybe_break("has_room")
@@ -77,7 +77,7 @@ def app(hub: BuggyHub, tmp_path: Path) -> Any:
     parts = Parts(
         hub=hub,
         catalog=Catalog({}),
-        files=FileService((), tmp_path, file_limits()),
+        files=FileService((), tmp_path, file_limits(), data_dir=None),
         credentials=Credentials(None),
         hosts=HostNames((), is_loopback=True, is_any_name=False),
         limits=APP_LIMITS,

@@ -36,7 +36,9 @@ class Pending:
     session: str | None
     raw: bytes
     generation: int
-    """The connection that it was last sent on, by its number."""
+    """The connection that it was last looked after on, by its number."""
+    is_taken: bool = False
+    """Whether the server of that connection has it."""
 
     @property
     def may_repeat(self) -> bool:

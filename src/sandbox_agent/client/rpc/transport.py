@@ -133,20 +133,23 @@ class RpcTransport:
         self._spawn(self._read())
 
     async def _post(self, pending: Pending) -> None:
-        """Send a request until the server has it, or it has been answered, or sent again with all the others."""
-        backoff, generation = Backoff(self._retry_for), pending.generation
-        while self._ledger.is_waiting(pending) and generation == self._ledger.generation:
-            link = self._current()
+        """Send a request until the server has it, or it has been answered."""
+        backoff = Backoff(self._retry_for)
+        while self._ledger.is_waiting(pending) and not pending.is_taken:
+            link, generation = self._current(), self._ledger.generation
+            failure: SandboxAgentError | None = None
             try:
                 await self._wire.tell(pending.raw, link.id)
-                return
+                pending.is_taken = generation == self._ledger.generation
+                is_doubtful = not pending.is_taken  # the one that has it is gone
             except UnknownConnection:
                 failure = await self._try_to_reopen(link)
+                is_doubtful = False
             except SandboxAgentError as error:
-                if was_sent(error) and not pending.may_repeat:
-                    self._spawn(self._fail_later(pending))
-                    return
-                failure = error
+                failure, is_doubtful = error, was_sent(error)
+            if is_doubtful and not pending.may_repeat:
+                self._spawn(self._fail_later(pending))
+                return
             if failure is not None and not (_is_passing(failure) and await backoff.pause()):
                 await self._fail(pending, failure)
 
@@ -211,7 +214,8 @@ class RpcTransport:
 
     async def _ask_again(self) -> None:
         """Answers may have been lost as well: a request that is repeated is answered again."""
-        for pending in [pending for pending in self._ledger.pending.values() if pending.may_repeat]:
+        for pending in [p for p in self._ledger.pending.values() if p.is_taken and p.may_repeat]:
+            pending.is_taken = False
             await self._post(pending)
 
     async def _try_to_reopen(self, stale: _Link) -> SandboxAgentError | None:
@@ -239,7 +243,9 @@ class RpcTransport:
         self._on_reopened()
         while stale := [p for p in self._ledger.pending.values() if p.generation != self._ledger.generation]:
             for pending in stale:
-                await self._send_again(pending, connection_id)
+                pending.generation = self._ledger.generation
+                if pending.is_taken:  # others are being sent
+                    await self._send_again(pending, connection_id)
         self._link = _Link(connection_id)
 
     async def _send_again(self, pending: Pending, connection_id: str) -> None:
@@ -249,7 +255,6 @@ class RpcTransport:
             return
         try:
             await self._wire.tell(pending.raw, connection_id)
-            pending.generation = self._ledger.generation
         except SandboxAgentError as error:
             if _is_passing(error) or isinstance(error, UnknownConnection):
                 raise

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from sandbox_agent.errors import InvalidParams
+from sandbox_agent.errors import InvalidParams, TooMany
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, finish, peer_left
@@ -21,16 +21,17 @@ class EventsQuery(msgspec.Struct):
 
 
 FOLLOW_EVENTS = Operation(
-    name="followEvents",
-    summary="Every change on this server, as it happens",
-    tag="sessions",
-    description="Server-sent events with a JSON object each: `type` is `session.created`, `session.updated`, "
+    "followEvents",
+    "Stream all changes on the server (server-sent events)",
+    "sessions",
+    "Each event is a JSON object: `type` is `session.created`, `session.updated`, "
     "`session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, "
-    "`question.settled`, `agent.changed` or `install.progress`. Begins now; with `Last-Event-ID`, or `after`, it "
-    "resumes after that event without a gap. When that is not possible the first event is `reset`: list again.",
+    "`question.settled`, `agent.changed` or `install.progress`. Starts with the next change; with `Last-Event-ID` "
+    "or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch "
+    "the lists again.",
     query=EventsQuery,
     returns=Content(("text/event-stream",), {"type": "string"}),
-    errors=(InvalidParams,),
+    errors=(InvalidParams, TooMany),
 )
 
 

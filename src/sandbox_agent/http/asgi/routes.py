@@ -52,6 +52,8 @@ class Endpoint:
     """Checks the credentials by itself: the sign-in."""
     is_page: bool = False
     """For people: may be navigated to from elsewhere."""
+    is_stream: bool = False
+    """Its answer stays open: it counts as a subscriber."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class Place:
         self.template = template
         self.door: Door | None = None
         self.endpoints: dict[str, Endpoint] = {}
+
+    def is_stream(self, scope: Scope) -> bool:
+        """Whether the answer may stay open."""
+        if scope["type"] == "websocket":
+            return self.door is not None
+        if self.door is not None:
+            return scope["method"] in self.door.streams
+        endpoint = self.endpoints.get(scope["method"])
+        return endpoint is not None and endpoint.is_stream
 
     @property
     def allowed(self) -> list[str]:

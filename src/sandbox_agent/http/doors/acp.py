@@ -54,7 +54,7 @@ class AcpDoor:
             return
         connection = self._connection(scope)
         _require_same_session(scope, frame)
-        await self._hub.room(connection)
+        await self._hub.room(connection, frame)
         if not frame.is_request:
             self._hub.send(connection, frame, raw)
         elif frames.is_valid_id(frame.key):

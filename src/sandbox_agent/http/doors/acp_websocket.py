@@ -12,7 +12,7 @@ import contextlib
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId
-from sandbox_agent.errors import ClientError, MalformedMessage, SandboxAgentError, UnknownConnection
+from sandbox_agent.errors import AgentTimeout, ClientError, MalformedMessage, SandboxAgentError, UnknownConnection
 from sandbox_agent.http.asgi.exchange import event_id, header
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.asgi.problems import outcome
@@ -135,7 +135,12 @@ class _Socket:
             if self.connection is None:
                 await self._open(scope, frame, raw, send, default_agent)
                 continue
-            await self._hub.room(self.connection)
+            try:
+                await self._hub.room(self.connection, frame)
+            except AgentTimeout as error:
+                if frame.is_request:
+                    self.connection.deliver_own(frame.session, frames.failure(frame.key, error))
+                continue
             if frame.is_request:
                 self.connection.submit(frame, frames.one_line(raw))
             else:

@@ -98,7 +98,7 @@ class CompatDoor:
         if frame.is_request:
             scope["failure"] = partial(_failed_to_open, frame.key, scope["path"])
         connection = await self._opened(server_id, agent, frame, raw)
-        await self._hub.room(connection)
+        await self._hub.room(connection, frame)
         if frame.is_request:
             scope["failure"] = partial(_failed, frame.key)
             await self._answer(connection, frame, raw, receive, send)

@@ -57,7 +57,7 @@ class RpcDoor:
             await self._open(frame, raw, send)
             return
         connection = self._hub.clients.find(connection_id)
-        await self._hub.room(connection)
+        await self._hub.room(connection, frame)
         if not frame.is_request:
             self._hub.send(connection, frame, raw)
             await send_whole(send, 202, b"", None)

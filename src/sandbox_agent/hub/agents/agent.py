@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.launch import LaunchSpec
@@ -31,49 +32,34 @@ from sandbox_agent.errors import (
 )
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
+from sandbox_agent.hub.agents.handshake import Initialized, initialize_params
+from sandbox_agent.hub.agents.intake import Intake
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
-from sandbox_agent.version import __version__
 
 _log = logging.getLogger(__name__)
 
 _PATIENCE = 2.0
 """A back-off no longer than this is waited out; a longer one is an error that says when to come back."""
-_BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
-"""Bytes waiting for the store at which agents are made to wait, and at which they go on."""
-
-CLIENT_CAPABILITIES: dict[str, Any] = {
-    "fs": {"readTextFile": True, "writeTextFile": True},
-    "terminal": True,
-    "elicitation": {"form": {}},
-}
-
-
-class Initialized(msgspec.Struct):
-    """The parts of an agent's `initialize` answer that decide what we may ask of it."""
-
-    protocol_version: int = msgspec.field(name="protocolVersion", default=1)
-    capabilities: dict[str, Any] = msgspec.field(name="agentCapabilities", default_factory=dict)
-
-    def can(self, method: str) -> bool:
-        """Whether it declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
-        if method == "load":
-            return bool(self.capabilities.get("loadSession"))
-        offered = self.capabilities.get("sessionCapabilities")
-        return isinstance(offered, dict) and offered.get(method) not in (None, False)
+_CONTROL_BYTES = 16 << 20
+"""What may wait for an agent that does not read: beyond its share, cancels and answers wait as everything else does."""
+_LARGE_ANSWERS = 2
+"""Answers with a file in them that are made for one agent at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
     start_timeout: float
     stop_grace: float
-    queued_prompts: int
+    budget: Budget
     policy: PermissionPolicy
     """Who answers permissions in sessions that do not say."""
     line_bytes: int
+    clean_stderr: Callable[[str, int], str]
+    """Takes secrets out of a line that the agent wrote to stderr, and cuts it."""
 
 
 class Agent:
@@ -94,7 +80,7 @@ class Agent:
         options: AgentOptions,
     ) -> None:
         self.id = agent_id
-        self._relay = Relay(ask_ids, queue_limit=options.queued_prompts, policy=options.policy)
+        self._relay = Relay(ask_ids, budget=options.budget, policy=options.policy)
         self.default_policy = options.policy
         self.lifecycle = Lifecycle()
         self.initialized: Initialized | None = None
@@ -114,7 +100,8 @@ class Agent:
         self._own_calls: dict[int, asyncio.Future[bytes]] = {}
         self._is_stopping = False
         self._can_revive = False
-        self._draining: asyncio.Task[None] | None = None
+        self._intake = Intake(self._handle, store)
+        self.large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
         self._delivery = Delivery(
             agent_id,
             store=store,
@@ -122,7 +109,6 @@ class Agent:
             watcher=watcher,
             send=self._write,
             resolve=self._resolve,
-            busy_sessions=lambda: [s.id for s in self._relay.sessions.values() if s.running is not None],
         )
         self._apply = self._delivery.apply
 
@@ -156,10 +142,20 @@ class Agent:
     def has_room(self) -> bool:
         return self.process is None or self.process.has_room
 
-    async def room(self) -> None:
-        """Return when the agent can take more on its stdin."""
-        if self.process is not None:
-            await self.process.drained()
+    @property
+    def has_room_for_control(self) -> bool:
+        """Whether a small message may be queued although the agent does not read."""
+        return self.process is None or self.process.unread_bytes < _CONTROL_BYTES
+
+    async def room(self, *, timeout: float) -> None:
+        """Return when the agent can take more on its stdin. Raises AgentTimeout."""
+        if self.process is None:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self.process.drained()
+        except TimeoutError:
+            raise AgentTimeout(f"agent {self.id!r} has not read its input for {timeout:g} s") from None
 
     def can(self, verb: str) -> bool:
         """Whether the running process declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
@@ -320,26 +316,23 @@ class Agent:
             self.process = await AgentProcess.start(
                 spec,
                 env,
-                on_lines=self._lines_came,
+                on_lines=self._intake.take,
                 on_exit=self._exited,
                 after_write=self._store.flush,
                 line_cap=self._options.line_bytes,
+                clean=self._options.clean_stderr,
             )
         except AgentStartFailed as error:
             self._start_failed(str(error))
             raise
+        self._intake.process = self.process
         await self._shake_hands(self.process)
         self._move(Change.READY)
         _log.info("agent started agent=%s pid=%d", self.id, self.process.pid)
 
     async def _shake_hands(self, process: AgentProcess) -> None:
-        params = {
-            "protocolVersion": 1,
-            "clientInfo": {"name": "sandbox-agent", "title": "Sandbox Agent", "version": __version__},
-            "clientCapabilities": CLIENT_CAPABILITIES,
-        }
         try:
-            result = await self.request("initialize", params, timeout=self._options.start_timeout)
+            result = await self.request("initialize", initialize_params(), timeout=self._options.start_timeout)
             self.handshake = frames.to_json(result)
             self.initialized = msgspec.convert(result, Initialized)
             self._can_revive = self.initialized.can("resume") or self.initialized.can("load")
@@ -380,25 +373,14 @@ class Agent:
         if not task.cancelled():
             task.exception()  # whoever awaits ready() has got it; nobody else needs to
 
-    def _lines_came(self, lines: Lines) -> None:
+    def _handle(self, lines: Lines) -> None:
         self._apply(self._relay.from_agent(lines))
-        if self._draining is None and self._store.backlog() > _BACKLOG_HIGH and self.process is not None:
-            self._draining = asyncio.get_running_loop().create_task(self._let_store_catch_up(self.process))
-
-    async def _let_store_catch_up(self, process: AgentProcess) -> None:
-        """The store is the only thing that may slow an agent down: memory stays bounded, and nothing is lost."""
-        process.pause_reading()
-        try:
-            while self._store.backlog() > _BACKLOG_LOW and process.is_running:  # noqa: ASYNC110 - a thread empties it
-                await asyncio.sleep(0.01)
-        finally:
-            self._draining = None
-            process.resume_reading()
 
     def _exited(self, status: ExitStatus) -> None:
         process, self.process = self.process, None
         if process is None:
             return
+        self._intake.finish()
         stderr = self.last_stderr = process.stderr.summary()
         if self._is_stopping:
             self._move(Change.EXIT)

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
+from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, StreamKey
 from sandbox_agent.core.notices import line_of
+from sandbox_agent.hub.agents.complaints import Complaints
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.store.base import Store
 
@@ -43,7 +45,6 @@ class Delivery:
         watcher: Watcher,
         send: Callable[[bytes], None],
         resolve: Callable[[int, bytes], None],
-        busy_sessions: Callable[[], list[SessionId]],
     ) -> None:
         self.events_in = 0
         self.events_out = 0
@@ -53,7 +54,7 @@ class Delivery:
         self._watcher = watcher
         self._resolve_call = resolve
         self._send_line = send
-        self._busy_sessions = busy_sessions
+        self._complaints = Complaints(self._tell_skipped)
         self._streams: dict[SessionId, StreamKey] = {}
         self._turn_waiters: dict[SessionId, list[asyncio.Future[None]]] = {}
         self._actions: dict[type, Callable[[Any], None]] = {
@@ -85,6 +86,9 @@ class Delivery:
             elif isinstance(effect, fx.Publish):
                 stream = self._stream(effect.session)
                 told.append((effect, self._store.append(stream, effect.source, effect.lines, flush=False)))
+            elif isinstance(effect, fx.Unparsed):
+                if (complaint := self._complaint(effect)) is not None:
+                    told.append((complaint, 0))
             else:
                 told.append((effect, 0))
         if flush or told:
@@ -157,18 +161,41 @@ class Delivery:
     def _unattended(self, effect: fx.Unattended) -> None:
         self._watcher.unattended(self._agent, effect.ask)
 
+    def _complaint(self, effect: fx.Unparsed) -> fx.Unparsed | None:
+        """Remember an unparsed line where a turn runs; None if the agent has complained us full already."""
+        if not self._complaints.admit(effect.count):
+            return None
+        for session in effect.sessions:
+            line = self._unparsed_line(effect, session)
+            self._store.append(self._stream(session), "server", [line], flush=False)
+        return effect
+
     def _unparsed(self, effect: fx.Unparsed) -> None:
-        _log.warning("unparsed line agent=%s error=%s sha256=%s", self._agent, effect.error, effect.raw_hash)
-        params = {
+        _log.warning(
+            "unparsed line agent=%s error=%s sha256=%s lines=%d",
+            self._agent,
+            effect.error,
+            effect.raw_hash,
+            effect.count,
+        )
+        self._broadcast(fx.Broadcast(self._unparsed_line(effect, None)))
+
+    def _unparsed_line(self, effect: fx.Unparsed, session: SessionId | None) -> bytes:
+        params: dict[str, Any] = {
             "error": effect.error,
             "location": effect.location,
             "raw_hash": effect.raw_hash,
             "agent": self._agent,
         }
-        line = frames.notification(UNPARSED, params)
-        for session in self._busy_sessions():
-            self._store.append(self._stream(session), "server", [line])
-        self._broadcast(fx.Broadcast(line))
+        if effect.count > 1:
+            params["lines"] = effect.count
+        if session is not None:
+            params = {"sessionId": session, **params, "_meta": {META: {"rawHash": effect.raw_hash}}}
+        return frames.notification(UNPARSED, params)
+
+    def _tell_skipped(self, count: int) -> None:
+        """How many lines were not told of one by one."""
+        self._unparsed(fx.Unparsed("more lines that are no JSON-RPC messages", "stdout", "", count=count))
 
     def _noted(self, effect: fx.Noted) -> None:
         _log.warning("agent=%s %s", self._agent, effect.message)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.errors import InvalidParams, TooLarge
+from sandbox_agent.errors import InvalidParams
 from sandbox_agent.files import FileService
 from sandbox_agent.hub.agents.terminals import CreateTerminal, Tell, Terminals
 
@@ -56,10 +56,7 @@ class Host:
         await self._terminals.close()
 
     async def _read_text_file(self, wanted: _ReadTextFile) -> dict[str, Any]:
-        async with await self._files.open_for_read(_absolute(wanted.path)) as file:
-            if file.size > _FILE_LIMIT:
-                raise TooLarge(f"{wanted.path!r} is larger than {_FILE_LIMIT >> 20} MiB")
-            content = b"".join([chunk async for chunk in file.chunks()])
+        content = await self._files.read_bytes(_absolute(wanted.path), limit=_FILE_LIMIT)
         text = content.decode("utf-8", errors="replace")
         if wanted.line is not None or wanted.limit is not None:
             lines = text.splitlines(keepends=True)[max(0, (wanted.line or 1) - 1) :]
@@ -68,7 +65,8 @@ class Host:
 
     async def _write_text_file(self, wanted: _WriteTextFile) -> dict[str, Any]:
         content = wanted.content.encode("utf-8", errors="replace")
-        await self._files.write_stream(_absolute(wanted.path), _once(content))
+        path = _absolute(wanted.path)
+        await self._files.write_bytes(path, content, limit=len(content))  # one line of the agent's: bounded already
         return {}
 
 
@@ -76,7 +74,3 @@ def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise InvalidParams(f"path must be absolute: {path!r}")
     return path
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    yield content

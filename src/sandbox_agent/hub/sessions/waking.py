@@ -10,9 +10,10 @@ from sandbox_agent.core import config_options
 from sandbox_agent.core.ids import SessionKey, SessionName
 from sandbox_agent.core.session import Phase
 from sandbox_agent.errors import RemoteError, SandboxAgentError, SessionEnded, ShuttingDown
-from sandbox_agent.hub.agents.agent import Agent, Initialized
+from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED
+from sandbox_agent.hub.agents.handshake import Initialized
 from sandbox_agent.hub.sessions.establish import kept_policy
 from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.store.base import SessionRecord

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sandbox_agent.errors import StoreError
-from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import encode_loss
+from sandbox_agent.store.sqlite.disk import Disk
 from sandbox_agent.store.sqlite.intake import drop_connections, take_in
 from sandbox_agent.store.sqlite.journal import Journal, read_journal
 from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
 from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, transaction, unusable
 from sandbox_agent.store.sqlite.troubles import Troubles
-from sandbox_agent.store.sqlite.writer import Pace, Writer
+from sandbox_agent.store.sqlite.writer import Backlog, Upkeep, Writer
 
 CLOSE_SECONDS = 3.0
 _ROOM_SECONDS = 1.0
@@ -35,18 +35,22 @@ class Database:
     """Takes operations in order from one thread; answers queries off that thread."""
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float], pace: Pace, retention: Retention, memory_bytes: int
+        self,
+        path: Path,
+        *,
+        upkeep: Upkeep,
+        memory_bytes: int,
+        disk: Disk,
     ) -> None:
         self.path = path
         self.pending = Pending()
         self.troubles = Troubles(path)
         self.epoch = 0
-        self._clock = clock
-        self._pace = pace
-        self._retention = retention
+        self._upkeep = upkeep
         self._memory_bytes = memory_bytes
         self._lock = DatabaseLock(path)
-        self._journal = Journal(path)
+        self._disk = disk
+        self._journal = Journal(path, disk=disk)
         self._number = 0
         self._is_open = False
         self._connections: list[sqlite3.Connection] = []
@@ -120,29 +124,19 @@ class Database:
             raise unusable(self.path, error) from error
 
     def _open(self) -> None:
-        connection = open_database(self.path)
+        connection = open_database(self.path, disk=self._disk)
         self._connections.append(connection)
         with transaction(connection):
             self.epoch = begin_epoch(connection)
             drop_connections(connection)
         self._replay(connection)
         self._journal.open()
-        self._reader = open_reader(self.path)
-        self._inline_reader = open_reader(self.path)
+        self._reader = open_reader(self.path, disk=self._disk)
+        self._inline_reader = open_reader(self.path, disk=self._disk)
         self._connections += [self._reader, self._inline_reader]
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._writer = Writer(
-            connection,
-            self.path,
-            epoch=self.epoch,
-            pending=self.pending,
-            journal=self._journal,
-            troubles=self.troubles,
-            mend_journal=self._mend_journal,
-            clock=self._clock,
-            pace=self._pace,
-            retention=self._retention,
-        )
+        backlog = Backlog(self.pending, self._journal, self.troubles)
+        self._writer = Writer(connection, self.path, epoch=self.epoch, backlog=backlog, upkeep=self._upkeep)
         self._writer.start()
         self._is_open = True
 
@@ -156,16 +150,6 @@ class Database:
             take_in(connection, self.epoch, wanted[start : start + _REPLAY_OPERATIONS], self.troubles.refuse)
         for path, problem in damage.items():
             self.troubles.set_aside(path, problem)
-
-    def _mend_journal(self) -> None:
-        """Write down what it has missed, and only then call it well again. Raises OSError."""
-        with self._journal.lock:
-            missed = self.pending.newer_than(self._journal.newest)
-            if missed:
-                self._journal.write(missed[-1].number, map(encode_operation, missed))
-            else:
-                self._journal.probe()
-            self.troubles.clear("journal")
 
     def _relieve(self) -> None:
         """Keep memory bounded: wait for a writer that works, else give up the oldest lines."""

@@ -12,6 +12,7 @@ from sandbox_agent.core.ids import SessionKey, StreamKey
 from sandbox_agent.store.records import decode_record
 from sandbox_agent.store.sqlite.batches import encode_loss, pack_rows
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
+from sandbox_agent.store.sqlite.reading import SELECT_STREAM
 from sandbox_agent.store.sqlite.schema import transaction
 
 Refuse = Callable[[Operation, Exception], None]
@@ -156,7 +157,7 @@ def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
 
 def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]) -> None:
     connection.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (stream,))
-    stream_id, last = connection.execute("SELECT id, last FROM streams WHERE name = ?", (stream,)).fetchone()
+    stream_id, last = connection.execute(f"{SELECT_STREAM} WHERE name = ?", (stream,)).fetchone()
     appends = _close_holes(appends, last)
     if not appends:
         return
@@ -178,7 +179,8 @@ def _close_holes(appends: list[Append], last: int) -> list[Append]:
         if append.is_loss and append.first <= last:
             if append.last <= last:
                 continue  # what it says is lost is here after all
-            append = msgspec.structs.replace(append, first=last + 1)
+            body = encode_loss(append.time, last + 1, append.last, _MISSED)
+            append = msgspec.structs.replace(append, first=last + 1, body=body)
         if append.first <= last:
             raise ValueError(f"{append.stream} has entry {append.first} already, its newest is {last}")
         if append.first > last + 1:

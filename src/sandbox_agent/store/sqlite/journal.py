@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sandbox_agent.store.sqlite.disk import Disk
 from sandbox_agent.store.sqlite.operations import Operation, decode_operation
 
 SEGMENT_BYTES = 16 * 1024 * 1024
@@ -27,6 +28,8 @@ MAX_BYTES = 8 * SEGMENT_BYTES
 _MAGIC = b"SaJ2"
 _HEADER = struct.Struct("<4sIII")
 _INVERTED = 0xFFFFFFFF
+_BLANK = bytes(4096)
+"""Written to see whether anything can be."""
 _OLD_HEADER = struct.Struct("<II")
 _OLD_PLAUSIBLE_BYTES = 256 * 1024 * 1024
 
@@ -41,8 +44,9 @@ class Journaled(NamedTuple):
 class Journal:
     """Written by the loop's thread, emptied by the writer's; `lock` is between them, and held briefly."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, disk: Disk) -> None:
         """`path` is the database's; the journal lies beside it."""
+        self._disk = disk
         self.paths = journal_paths(path)
         self.lock = threading.Lock()
         self._files: list[_Segment] = []
@@ -52,7 +56,7 @@ class Journal:
 
     def open(self) -> None:
         """Start empty: whatever was to be replayed has been."""
-        self._files = [_Segment(path) for path in self.paths]
+        self._files = [_Segment(path, self._disk) for path in self.paths]
         self._current = 0
 
     def close(self) -> None:
@@ -111,10 +115,11 @@ def read_journal(paths: Iterable[Path]) -> Journaled:
 
 
 class _Segment:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk) -> None:
         self.newest = 0
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._fd, 0)
+        self._disk = disk
+        self._fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        disk.truncate(self._fd, 0)
         self.size = 0
 
     def close(self) -> None:
@@ -127,7 +132,7 @@ class _Segment:
             parts += (_HEADER.pack(_MAGIC, size, size ^ _INVERTED, zlib.crc32(payload)), payload)
         records = b"".join(parts)
         try:
-            written = os.write(self._fd, records)
+            written = self._disk.write(self._fd, records)
             if written != len(records):
                 self._write_rest(records[written:])
         except OSError:
@@ -137,25 +142,25 @@ class _Segment:
         self.newest = newest
 
     def probe(self) -> None:
-        newest, size = self.newest, self.size
-        self.write(newest, [bytes(4096)])
-        self.size = size
-        os.ftruncate(self._fd, size)
+        size = self.size
+        self.write(self.newest, [_BLANK])
+        self._disk.truncate(self._fd, size)
+        self.size = size  # and not before: until it is gone, what follows stands behind it
 
     def clear(self) -> None:
-        os.ftruncate(self._fd, 0)
+        self._disk.truncate(self._fd, 0)
         self.size = 0
 
     def _cut_back(self) -> None:
         try:
-            os.ftruncate(self._fd, self.size)
+            self._disk.truncate(self._fd, self.size)
         except OSError:
             self.size = os.fstat(self._fd).st_size  # a fragment stays: readers pass over it
 
     def _write_rest(self, rest: bytes) -> None:
         """A short write says that the room is gone, but not why; the next one raises the reason."""
         while rest:
-            rest = rest[os.write(self._fd, rest) :]
+            rest = rest[self._disk.write(self._fd, rest) :]
 
 
 def _too_large() -> OSError:
@@ -173,7 +178,8 @@ def _read(content: bytes) -> tuple[list[Operation], str | None]:
         found = _record_at(content, offset)
         if found is not None:
             operation, offset = found
-            operations.append(operation)
+            if operation is not None:
+                operations.append(operation)
             continue
         following = _next_record(content, offset + 1)
         if following is None and _is_cut_short(content, offset):
@@ -184,8 +190,8 @@ def _read(content: bytes) -> tuple[list[Operation], str | None]:
     return operations, f"{damaged} bytes are not whole records" if damaged else None
 
 
-def _record_at(content: bytes, offset: int) -> tuple[Operation, int] | None:
-    """The whole record that begins here, if one does, and where it ends."""
+def _record_at(content: bytes, offset: int) -> tuple[Operation | None, int] | None:
+    """What is in the whole record that begins here, if one does, and where it ends. A blank one holds nothing."""
     if len(content) - offset < _HEADER.size:
         return None
     magic, length, inverted, checksum = _HEADER.unpack_from(content, offset)
@@ -195,6 +201,8 @@ def _record_at(content: bytes, offset: int) -> tuple[Operation, int] | None:
     payload = memoryview(content)[start : start + length]
     if zlib.crc32(payload) != checksum:
         return None
+    if payload == _BLANK:
+        return None, start + length
     try:
         return decode_operation(payload), start + length
     except msgspec.MsgspecError:

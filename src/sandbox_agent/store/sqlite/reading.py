@@ -24,6 +24,9 @@ _SESSIONS = """SELECT record, sessions.checksum, coalesce(last, 0), agent, sessi
     FROM sessions LEFT JOIN streams ON streams.name = sessions.stream"""
 _DAMAGED = "the database is damaged here"
 _GONE = "they are no longer in the database"
+SELECT_STREAM = (
+    "SELECT id, max(last, coalesce((SELECT max(last) FROM batches WHERE stream = streams.id), 0)) FROM streams"
+)
 _NEVER = -1
 """No checksum is negative."""
 
@@ -38,8 +41,9 @@ class Found(NamedTuple):
 
 
 def select_last(connection: sqlite3.Connection, stream: StreamKey) -> int:
-    found = connection.execute("SELECT last FROM streams WHERE name = ?", (stream,)).fetchone()
-    return int(found[0]) if found else 0
+    """The newest entry's sequence by either table: a number that was damaged must not be given out again."""
+    found = connection.execute(f"{SELECT_STREAM} WHERE name = ?", (stream,)).fetchone()
+    return int(found[1]) if found else 0
 
 
 def fill_page(connection: sqlite3.Connection, stream: StreamKey, page: Page) -> int:

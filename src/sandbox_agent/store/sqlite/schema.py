@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox_agent.errors import StoreError
+from sandbox_agent.store.sqlite.disk import REAL, Disk
+from sandbox_agent.store.sqlite.troubles import Troubles
 
 APPLICATION_ID = 0x53614167
 """Marks the file as ours ("SaAg")."""
@@ -34,11 +36,11 @@ MIGRATIONS: tuple[Migration, ...] = (create_tables, add_checksums)
 """Step N leads from version N to N+1, in a transaction of its own. Steps are never changed, only added."""
 
 
-def open_database(path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
+def open_database(path: Path, migrations: Sequence[Migration] = MIGRATIONS, *, disk: Disk = REAL) -> sqlite3.Connection:
     """The writing connection, with the newest schema. Raises StoreError, and then has changed nothing."""
     try:
         _check_file(path)
-        connection = _connect(str(path), is_uri=False)
+        connection = _connect(disk, str(path), is_uri=False)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open the history database {path}: {error}") from error
     try:
@@ -53,12 +55,12 @@ def open_database(path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> s
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, *, disk: Disk = REAL) -> sqlite3.Connection:
     """A connection that cannot write; it may be used by one thread at a time.
 
     Its files are open from here on: a question needs no file descriptor that might be wanting later."""
     try:
-        connection = _connect(f"{path.absolute().as_uri()}?mode=ro", is_uri=True)
+        connection = _connect(disk, f"{path.absolute().as_uri()}?mode=ro", is_uri=True)
         connection.execute("SELECT value FROM meta").fetchall()
         return connection
     except sqlite3.Error as error:
@@ -95,8 +97,8 @@ def unusable(path: Path, error: sqlite3.Error) -> StoreError:
     )
 
 
-def _connect(target: str, *, is_uri: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(target, uri=is_uri, isolation_level=None, check_same_thread=False, timeout=5.0)
+def _connect(disk: Disk, target: str, *, is_uri: bool) -> sqlite3.Connection:
+    connection = disk.connect(target, is_uri=is_uri)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
@@ -105,6 +107,9 @@ def _check_file(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"the history database {path} is a directory; name a file")
     if not path.exists():
+        for left in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if left.exists():  # SQLite would take it for the new file's
+                Troubles(path).set_aside(left, "its database is gone")
         path.touch(mode=0o600)  # SQLite gives its other files the same mode
         return
     with path.open("rb") as file:

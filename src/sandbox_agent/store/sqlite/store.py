@@ -28,8 +28,9 @@ from sandbox_agent.store.records import decode_record, encode_record
 from sandbox_agent.store.sqlite import reading
 from sandbox_agent.store.sqlite.batches import ROW_BYTES, encode_lines, unpack_append
 from sandbox_agent.store.sqlite.database import Database
+from sandbox_agent.store.sqlite.disk import REAL, Disk
 from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
-from sandbox_agent.store.sqlite.writer import Pace
+from sandbox_agent.store.sqlite.writer import Pace, Upkeep
 
 _MANY = 1000
 """Lines of a stream that may wait for a flush."""
@@ -48,11 +49,11 @@ class SqliteStore:
         memory_bytes: int,
         clock: Callable[[], float] = time.time,
         pace: Pace | None = None,
+        disk: Disk = REAL,
     ) -> None:
         """`path` is the database file; journal and lock lie beside it."""
-        self._database = Database(
-            path, clock=clock, pace=pace or Pace(), retention=retention, memory_bytes=memory_bytes
-        )
+        upkeep = Upkeep(pace or Pace(), retention, clock)
+        self._database = Database(path, upkeep=upkeep, memory_bytes=memory_bytes, disk=disk)
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
         self._waiting: list[tuple[StreamKey, _StreamState]] = []

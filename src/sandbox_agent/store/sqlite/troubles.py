@@ -93,7 +93,7 @@ class Troubles:
         )
 
     def _find_aside(self) -> list[str]:
-        found = [path for path in self._path.parent.glob(f"{self._path.name}.*damaged.*") if path.is_file()]
+        found = [path for path in self._path.parent.glob(f"{self._path.name}*.damaged.*") if path.is_file()]
         found += [self._refused] if self._refused.exists() else []
         return sorted(map(str, found))
 

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +15,7 @@ from sandbox_agent.store.base import Retention
 from sandbox_agent.store.sqlite.batches import ROW_BYTES
 from sandbox_agent.store.sqlite.intake import StaleEpochError, purge_dropped, remove_aged, remove_oldest, take_in
 from sandbox_agent.store.sqlite.journal import Journal
-from sandbox_agent.store.sqlite.operations import DeleteSession, Drop
+from sandbox_agent.store.sqlite.operations import DeleteSession, Drop, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
 from sandbox_agent.store.sqlite.schema import transaction
 from sandbox_agent.store.sqlite.troubles import Troubles
@@ -36,32 +37,42 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     retention_interval: float = 60.0
 
 
+class Upkeep(msgspec.Struct, frozen=True):
+    """When the writer writes, and what it clears out."""
+
+    pace: Pace
+    retention: Retention
+    clock: Callable[[], float]
+
+
+class Backlog(NamedTuple):
+    """What was asked of the database and is not yet in it: in memory and, unless there is trouble, in the journal."""
+
+    pending: Pending
+    journal: Journal
+    troubles: Troubles
+
+    def mend_journal(self) -> None:
+        """Write down what the journal has missed, and only then call it well again. Raises OSError."""
+        with self.journal.lock:
+            missed = self.pending.newer_than(self.journal.newest)
+            if missed:
+                self.journal.write(missed[-1].number, map(encode_operation, missed))
+            else:
+                self.journal.probe()
+            self.troubles.clear("journal")
+
+
 class Writer:
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        path: Path,
-        *,
-        epoch: int,
-        pending: Pending,
-        journal: Journal,
-        troubles: Troubles,
-        mend_journal: Callable[[], None],
-        clock: Callable[[], float],
-        pace: Pace,
-        retention: Retention,
+        self, connection: sqlite3.Connection, path: Path, *, epoch: int, backlog: Backlog, upkeep: Upkeep
     ) -> None:
         self._connection = connection
-        self._path = path
-        self._file = path.stat()
+        self._path, self._file = path, path.stat()
         self._epoch = epoch
-        self._pending = pending
-        self._journal = journal
-        self._troubles = troubles
-        self._mend_journal = mend_journal
-        self._clock = clock
-        self._pace = pace
-        self._retention = retention
+        self._backlog = backlog
+        self._pending, self._journal, self._troubles = backlog
+        self._pace, self._retention, self._clock = upkeep.pace, upkeep.retention, upkeep.clock
         self._retry = _FIRST_RETRY
         self._has_dropped = True
         self._next_retention = 0.0
@@ -155,7 +166,7 @@ class Writer:
 
     def _try_journal(self) -> None:
         try:
-            self._mend_journal()
+            self._backlog.mend_journal()
         except OSError as error:
             self._troubles.report("journal", str(error))
             self._closing.wait(min(self._retry, 1.0))

@@ -1,4 +1,4 @@
-// The npm package sandbox-agent, unchanged: node peer.mjs sessions|flood|services URL TOKEN FOLDER
+// The npm package sandbox-agent, unchanged: node compat.mjs sessions|flood|services URL TOKEN FOLDER
 import assert from "node:assert/strict";
 import { InMemorySessionPersistDriver, SandboxAgent } from "sandbox-agent";
 

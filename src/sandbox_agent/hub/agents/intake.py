@@ -1,0 +1,76 @@
+"""What an agent says, handled a share at a time: no agent keeps the others waiting, and none outruns the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from sandbox_agent.core.lines import OversizedLine
+from sandbox_agent.process import AgentProcess
+from sandbox_agent.process.agent_process import Lines
+from sandbox_agent.store.base import Store
+
+_SHARE = 4096
+"""Lines of one agent that are handled in one turn of the loop."""
+_BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
+"""Bytes waiting for the store at which agents are made to wait, and at which they go on."""
+
+
+class Intake:
+    """While lines wait here, the agent's stdout rests: so what waits is bounded by one read of it."""
+
+    def __init__(self, handle: Callable[[Lines], None], store: Store) -> None:
+        self.process: AgentProcess | None = None
+        self._handle = handle
+        self._store = store
+        self._waiting: deque[bytes | OversizedLine] = deque()
+        self._is_sharing = False
+        self._draining: asyncio.Task[None] | None = None
+
+    def take(self, lines: Lines) -> None:
+        if not self._waiting and len(lines) <= _SHARE:
+            self._handle(lines)
+        else:
+            self._waiting.extend(lines)
+            if not self._is_sharing:
+                self._is_sharing = True
+                self._pause()
+                self._next_share()
+        if self._draining is None and self._store.backlog() > _BACKLOG_HIGH:
+            self._draining = asyncio.get_running_loop().create_task(self._let_store_catch_up())
+
+    def finish(self) -> None:
+        """The process has exited: its last words come before its end."""
+        while self._waiting:
+            self._handle_share()
+        self.process = None
+
+    def _next_share(self) -> None:
+        self._handle_share()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next_share)
+        else:
+            self._is_sharing = False
+            self._resume()
+
+    def _handle_share(self) -> None:
+        self._handle([self._waiting.popleft() for _ in range(min(_SHARE, len(self._waiting)))])
+
+    async def _let_store_catch_up(self) -> None:
+        """The store is the only thing that may slow an agent down: memory stays bounded, and nothing is lost."""
+        self._pause()
+        try:
+            while self._store.backlog() > _BACKLOG_LOW and self.process is not None:  # noqa: ASYNC110 - a thread empties it
+                await asyncio.sleep(0.01)
+        finally:
+            self._draining = None
+            self._resume()
+
+    def _pause(self) -> None:
+        if self.process is not None:
+            self.process.pause_reading()
+
+    def _resume(self) -> None:
+        if self.process is not None and not self._is_sharing and self._draining is None:
+            self.process.resume_reading()

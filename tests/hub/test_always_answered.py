@@ -1,0 +1,74 @@
+"""Every request that was taken is answered, whatever happens to its connection, its session or its agent meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+
+from support.rpc import CONNECTION, JSON, connected, prompt_params
+from support.server import Server, mock_agents, running_server
+
+ROUNDS = 60
+
+
+async def test_a_prompt_that_meets_the_delete_of_its_connection_is_answered(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=20, trust_env=False) as http:
+        for number in range(ROUNDS):
+            async with connected(server.url) as client:
+                session = await client.new_session()
+                message = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt"}
+                headers = {CONNECTION: client.id, **JSON}
+                posts = [
+                    asyncio.create_task(
+                        http.post("/v1/rpc", json={**message, "params": prompt_params(session, "hi")}, headers=headers)
+                    )
+                    for _ in range(3)
+                ]
+                for _ in range(number % 7):
+                    await asyncio.sleep(0)
+                await http.delete("/v1/rpc", headers={CONNECTION: client.id})
+                async with asyncio.timeout(15):
+                    answers = await asyncio.gather(*posts)
+                assert {answer.status_code for answer in answers} <= {200, 404}
+
+
+async def test_prompts_that_wait_while_their_session_is_deleted_or_closed_are_answered(server: Server) -> None:
+    for method in ("session/delete", "session/close"):
+        async with connected(server.url) as client, client.stream() as events:
+            session = await client.new_session()
+            running = asyncio.create_task(client.prompt(session, "hang"))
+            await events.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started")
+            waiting = [asyncio.create_task(client.prompt(session, f"wait {n}")) for n in range(3)]
+            await events.wait_until(lambda e: sum("turn_queued" in str(m.get("method")) for m in e.messages) == 3)
+            async with asyncio.timeout(20):
+                await client.request(method, {"sessionId": session})
+                for task in (running, *waiting):
+                    answer = await task
+                    assert "error" in answer or answer["result"]["stopReason"] == "cancelled"
+
+
+async def test_prompts_sent_while_a_session_fails_to_wake_are_all_answered(tmp_path: Path) -> None:
+    config = mock_agents(m="--fail-load --no-resume")
+    async with (
+        running_server(tmp_path, "--no-token", config=config) as server,
+        connected(server.url, "m") as client,
+    ):
+        session = await client.new_session()
+        await client.prompt(session, "crash")
+        async with asyncio.timeout(30):
+            for _ in range(5):
+                answers = await asyncio.gather(*(client.prompt(session, f"{n}") for n in range(4)))
+                assert all("error" in answer for answer in answers)
+
+
+async def test_after_a_close_the_next_prompt_does_not_wait_behind_a_turn_that_never_ends(server: Server) -> None:
+    async with connected(server.url) as client, client.stream() as events:
+        session = await client.new_session()
+        stuck = asyncio.create_task(client.prompt(session, "hang"))
+        await events.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started")
+        async with asyncio.timeout(20):
+            await client.request("session/close", {"sessionId": session})
+            await stuck
+            assert (await client.prompt(session, "hello again"))["result"]["stopReason"] == "end_turn"

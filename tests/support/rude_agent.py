@@ -1,0 +1,65 @@
+"""An agent without manners, as a program: `python rude_agent.py WORD`. It answers the handshake, then misbehaves."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request: dict[str, Any], result: Any) -> None:
+    send({"id": request["id"], "result": result})
+
+
+def on_prompt(word: str, request: dict[str, Any]) -> None:
+    session = request["params"]["sessionId"]
+    if word == "garbage":
+        for _ in range(100):
+            sys.stdout.write("no json\n" * 1024)
+        sys.stdout.flush()
+    elif word == "last-words":
+        sys.stdout.write("this is no json\n")
+        sys.stdout.flush()
+    elif word == "asks":
+        for number in range(3000):
+            call = {"toolCallId": f"{number}", "title": "x" * 1000}
+            options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+            params = {"sessionId": session, "toolCall": call, "options": options}
+            send({"id": f"ask-{number}", "method": "session/request_permission", "params": params})
+    elif word == "kinds":
+        for number in range(60_000):
+            update = {"sessionUpdate": "tool_call", "toolCallId": f"{number:0200d}", "title": "t", "kind": "read"}
+            send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+    answer(request, {"stopReason": "end_turn"})
+
+
+def main(word: str) -> None:
+    sessions = 0
+    for line in sys.stdin:
+        request = json.loads(line)
+        method = request.get("method")
+        if method == "initialize":
+            answer(request, {"protocolVersion": 1, "agentCapabilities": {}})
+        elif method == "session/new":
+            sessions += 1
+            if word == "early":
+                update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x" * 100_000}}
+                for number in range(1000):
+                    send({"method": "session/update", "params": {"sessionId": f"never-{number}", "update": update}})
+            answer(request, {"sessionId": f"rude-{sessions}"})
+            if word == "deaf":
+                time.sleep(600)
+        elif method == "session/prompt":
+            on_prompt(word, request)
+        elif "id" in request and method is not None:
+            answer(request, {})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
