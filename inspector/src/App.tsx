@@ -1,7 +1,6 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { Icon } from "./parts/Icon";
 import { Empty } from "./parts/small";
-import { Splitter } from "./parts/Splitter";
 import { wantedText } from "./state/find";
 import { sessionList } from "./state/lists";
 import { notifies, toggleNotifications, watchForNotifications } from "./state/notify";
@@ -51,7 +50,6 @@ export function App() {
         <Body className="body">
           {session === null && <h1 className="visually-hidden">Sessions</h1>}
           <SessionList current={session} onNew={() => setOpened("new")} />
-          <Splitter label="Width of the session list" name="sidebar-width" initial={288} min={200} max={560} />
           {session === null ? <NoSession onNew={() => setOpened("new")} /> : <SessionView key={session} id={session} agent={agent} />}
         </Body>
       )}

@@ -121,3 +121,14 @@ async def test_the_plan_stays_in_sight_while_its_turn_runs(inspector: Inspector)
     await browser.click(".ask.open .choices button")
     await inspector.until_status("Ready")
     await browser.until("!document.querySelector('.pinned-plan')")
+
+
+async def test_the_session_list_is_resized_with_keys_and_stays_so(inspector: Inspector) -> None:
+    browser = inspector.browser
+    width = "document.querySelector('.sidebar').offsetWidth"
+    before = await browser.eval(width)
+    await browser.eval("document.querySelector('.sidebar .splitter').focus()")
+    await browser.press("ArrowRight")
+    await browser.until(f"{width} === {before + 16}")
+    await browser.run("reload")
+    await browser.until(f"document.querySelector('.sidebar') && {width} === {before + 16}")

@@ -12,7 +12,10 @@ interface Props {
 
 const STEP = 16;
 
-/** The edge between two panes, to be dragged or moved with the arrow keys. It sets `--NAME`, in pixels, for the page. */
+/**
+ * The edge between two panes, to be dragged or moved with the arrow keys. It sets `--NAME`, in pixels, for the page. It
+ * stands after the pane that it sizes, or within it where that has `data-pane`.
+ */
 export function Splitter({ label, name, initial, min, max }: Props) {
   const key = `sandbox-agent.width.${name}`;
   const [width, setWidth] = useState(() => apply(name, clamp(Number(localStorage.getItem(key) ?? initial), min, max)));
@@ -23,8 +26,8 @@ export function Splitter({ label, name, initial, min, max }: Props) {
   };
   const onDrag = (event: PointerEvent<HTMLDivElement>): void => {
     if (!event.currentTarget.hasPointerCapture(event.pointerId)) return;
-    const before = event.currentTarget.previousElementSibling;
-    if (before !== null) move(event.clientX - before.getBoundingClientRect().left);
+    const pane = event.currentTarget.closest("[data-pane]") ?? event.currentTarget.previousElementSibling;
+    if (pane !== null) move(event.clientX - pane.getBoundingClientRect().left);
   };
   const onKey = (event: KeyboardEvent): void => {
     const step = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key];
