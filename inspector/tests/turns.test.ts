@@ -105,7 +105,7 @@ describe("turns of others", () => {
 
 describe("who settled a question", () => {
   it.each([
-    [{ by: "client", clientInfo: { name: "phone" }, result: { outcome: { outcome: "selected", optionId: "y" } } }, "Yes", "phone"],
+    [{ by: "client", clientInfo: { name: "phone" }, result: { outcome: { outcome: "selected", optionId: "y" } } }, "Yes", "another client (phone)"],
     [{ by: "policy", result: { outcome: { outcome: "selected", optionId: "y" } } }, "Yes", "the server’s policy"],
     [{ by: "timeout" }, "Not answered in time", null],
     [{ by: "agent" }, "Withdrawn by the agent", null],

@@ -171,8 +171,10 @@ async def test_the_views_of_work_files_and_agents(inspector: Inspector, tmp_path
     await inspector.show_agents()
     await browser.click("#agent-gemini .install button")
     await browser.until_text("Downloading", within="#agent-gemini .steps")  # its card has grown: nothing moves now
+    await browser.run("scrollintoview", "#agent-qwen .install button")
     await browser.click("#agent-qwen .install button")
     await browser.until_text("404", within="#agent-qwen .error-line")
+    await browser.run("scrollintoview", "#agent-mock")
     await browser.click("#agent-mock details:nth-of-type(1) summary")
     await browser.until_text("Mock Small", within="#agent-mock .names")
     await browser.click("#agent-mock details:nth-of-type(2) summary")

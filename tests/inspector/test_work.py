@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.browser import Browser, Inspector
@@ -93,3 +95,40 @@ async def test_sessions_are_filtered_pinned_and_named_after_their_first_prompt(i
     await browser.click(".filters button:nth-child(2)")
     await browser.until("document.querySelectorAll('.session-list li').length === 1")
     await browser.until_text("tool ls", within=".session-list")
+
+
+async def test_a_file_is_mentioned_and_sent_as_a_link(inspector: Inspector, tmp_path: Path) -> None:
+    browser = inspector.browser
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").write_text("x = 1\n")
+    await inspector.start_session(str(tmp_path))
+    await browser.fill("#prompt", "look at @sr")
+    await browser.until_text("@src/", within=".commands")
+    await browser.press("Enter")
+    await browser.until_text("@src/main.py", within=".commands")
+    await browser.press("Enter")
+    await browser.until("document.querySelector('#prompt').value === 'look at @src/main.py '")
+    await browser.press("Enter")
+    await inspector.until_answer("[resource_link]")
+    await browser.until_text("src/main.py", within=".entry.user .attachment")
+
+
+async def test_the_plan_stays_in_sight_while_its_turn_runs(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("plan; tool ls")
+    await browser.until_text("2 of 3", within=".dock .pinned-plan")
+    await browser.click(".ask.open .choices button")
+    await inspector.until_status("Ready")
+    await browser.until("!document.querySelector('.pinned-plan')")
+
+
+async def test_the_session_list_is_resized_with_keys_and_stays_so(inspector: Inspector) -> None:
+    browser = inspector.browser
+    width = "document.querySelector('.sidebar').offsetWidth"
+    before = await browser.eval(width)
+    await browser.eval("document.querySelector('.sidebar .splitter').focus()")
+    await browser.press("ArrowRight")
+    await browser.until(f"{width} === {before + 16}")
+    await browser.run("reload")
+    await browser.until(f"document.querySelector('.sidebar') && {width} === {before + 16}")

@@ -15,12 +15,13 @@ export interface Install {
 
 export const installs = new Store<Readonly<Record<string, Install>>>({});
 
-export async function install(agent: string): Promise<void> {
+/** Install it; an agent that is there already is brought up to date. */
+export async function install(agent: string, { isUpdate = false } = {}): Promise<void> {
   if (installs.value[agent]?.took === null) return;
   const since = Date.now();
   change(agent, { since, steps: [], took: null, error: null });
   try {
-    await sandbox.agents.install(agent, { onProgress: (progress) => change(agent, { steps: withStep(agent, progress) }) });
+    await sandbox.agents.install(agent, { reinstall: isUpdate, onProgress: (progress) => change(agent, { steps: withStep(agent, progress) }) });
     await agentList.refresh();
     change(agent, { took: Date.now() - since });
   } catch (reason) {

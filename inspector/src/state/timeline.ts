@@ -103,6 +103,11 @@ export class Timeline {
     return this.items.flatMap((item) => (item.kind === "user" ? [item.body.text] : [])).filter(Boolean);
   }
 
+  /** The plan of the turn that runs. */
+  get plan(): PlanItem | null {
+    return this.isBusy ? this.#plan : null;
+  }
+
   get isBusy(): boolean {
     return this.turns.running !== null;
   }
@@ -423,7 +428,8 @@ export class Timeline {
     const ask = this.#asks.find(({ id }) => same(id, requestId)) ?? this.#settled.get(JSON.stringify(requestId));
     if (ask === undefined || (ask.outcome !== null && ask.outcome !== ELSEWHERE)) return;
     this.#puzzles = this.#puzzles.filter((one) => one !== ask);
-    const who = by === "client" ? (clientInfo?.title ?? clientInfo?.name ?? "another client") : "the server’s policy";
+    const name = clientInfo?.title ?? clientInfo?.name;
+    const who = by === "client" ? `another client${name === undefined ? "" : ` (${name})`}` : "the server’s policy";
     if ((by === "client" || by === "policy") && result !== undefined) this.#answered(ask, { result }, who);
     else this.#close(ask, SETTLED[by] ?? ELSEWHERE, null);
   }

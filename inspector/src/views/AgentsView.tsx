@@ -1,3 +1,4 @@
+import type { AuthMethod } from "@agentclientprotocol/sdk";
 import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
 import { useEffect, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
@@ -67,6 +68,7 @@ function AgentCard({ agent }: { agent: AgentInfo }) {
       </dl>
       {serverStatus.lastError && <ErrorLine text={serverStatus.lastError} />}
       <InstallCard agent={agent} />
+      {agent.installed && agent.source !== "builtin" && <Login agent={agent} />}
       {agent.installed && <Offer agent={agent} />}
       {agent.installed && <Log agent={agent} />}
       {agent.instructions && (
@@ -88,6 +90,42 @@ function Fact({ name, value }: { name: string; value: string | null | undefined 
       </dd>
     </div>
   ) : null;
+}
+
+/** What the agent can log in with, as it says itself; asking starts it. */
+function Login({ agent }: { agent: AgentInfo }) {
+  const [methods, setMethods] = useState<AuthMethod[] | null>(null);
+  const [said, setSaid] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const run = async (work: () => Promise<void>): Promise<void> => {
+    setError(null);
+    setSaid(null);
+    await work().catch((reason: unknown) => setError(reasonOf(reason)));
+  };
+  const load = (): Promise<void> => run(async () => setMethods((await sandbox.connection(agent.id)).initialized.authMethods ?? []));
+  const logIn = ({ id, name }: AuthMethod): Promise<void> =>
+    run(async () => {
+      setSaid(`Trying ${name}`);
+      await (await sandbox.connection(agent.id)).acp.request("authenticate", { methodId: id });
+      setSaid(`Logged in with ${name}`);
+    });
+  return (
+    <details onToggle={(event) => event.currentTarget.open && methods === null && void load()}>
+      <summary>Login{agent.credentialsAvailable ? "" : " needed"}</summary>
+      <ErrorLine text={error} />
+      {methods === null && error === null && <p className="muted">Asking the agent</p>}
+      {methods?.length === 0 && <p className="muted">The agent offers no login. It takes its API key from the server’s environment.</p>}
+      {(methods ?? []).map((method) => (
+        <p key={method.id} className="login">
+          <button type="button" className="small" onClick={() => void logIn(method)}>
+            {method.name}
+          </button>
+          <span className="muted">{method.description}</span>
+        </p>
+      ))}
+      {said !== null && <p role="status">{said}</p>}
+    </details>
+  );
 }
 
 function Offer({ agent }: { agent: AgentInfo }) {

@@ -1,12 +1,15 @@
 import type { AvailableCommand, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
 import { type ChangeEvent, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { bytes, ErrorLine } from "../parts/small";
+import { completeMention, filesLike, linksIn, openMention } from "../state/mentions";
 import { draftOf, keepDraft, watchDraft } from "../state/drafts";
 import { Icon } from "../parts/Icon";
 import "./Composer.css";
 
 interface Props {
   session: string;
+  /** The session's directory, in which `@` finds files. */
+  root: string;
   /** Something is asked above: one line is enough. */
   isSlim: boolean;
   isBusy: boolean;
@@ -30,7 +33,7 @@ export function focusPromptNext(): void {
   wantsFocus = true;
 }
 
-export function Composer({ session, isSlim, isBusy, isLocked, commands, capabilities, history, onSend, onCancel, children }: Props) {
+export function Composer({ session, root, isSlim, isBusy, isLocked, commands, capabilities, history, onSend, onCancel, children }: Props) {
   const [draft, setDraft] = useState(() => draftOf(session));
   const { text, files } = draft;
   const change = (more: Partial<typeof draft>): void => {
@@ -48,10 +51,14 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
   const input = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const listId = useId();
-  const offered = useMemo(() => {
+  const mentioned = useRef(new Set<string>());
+  const paths = useFiles(isLocked ? null : openMention(text), root, session);
+  const offered = useMemo((): Offer[] => {
+    if (isDismissed) return [];
     const found = /^\/(\S*)$/.exec(text);
-    return found === null || isDismissed ? [] : commands.filter(({ name }) => name.startsWith(found[1] as string));
-  }, [text, commands, isDismissed]);
+    if (found === null) return paths.map((path) => ({ name: `@${path}`, hint: "", text: completeMention(text, path), path }));
+    return commands.filter(({ name }) => name.startsWith(found[1] as string)).map(({ name, description }) => ({ name: `/${name}`, hint: description, text: `/${name} `, path: null }));
+  }, [text, commands, paths, isDismissed]);
   useEffect(() => {
     if (isLocked || !wantsFocus) return;
     wantsFocus = false;
@@ -71,7 +78,7 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
     if (isEmpty || isLocked) return;
     try {
       const attached = await Promise.all(files.map((file) => blockOf(file, capabilities)));
-      onSend([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...attached]);
+      onSend([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...linksIn(text, mentioned.current, root), ...attached]);
       change({ text: "", files: [] });
       setBack(0);
       setError(null);
@@ -79,8 +86,9 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
       setError(reason instanceof Error ? reason.message : String(reason));
     }
   };
-  const complete = (command: AvailableCommand): void => {
-    setText(`/${command.name} `);
+  const complete = (offer: Offer): void => {
+    if (offer.path !== null) mentioned.current.add(offer.path);
+    setText(offer.text);
     setPicked(0);
     input.current?.focus();
   };
@@ -137,12 +145,12 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
     >
       <div className="inner">
         {offered.length > 0 && (
-          <ul className="commands" id={listId} role="listbox" aria-label="Commands">
-            {offered.map((command, index) => (
-              <li key={command.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null}>
-                <button type="button" tabIndex={-1} onClick={() => complete(command)}>
-                  <span className="mono">/{command.name}</span>
-                  <span className="muted">{command.description}</span>
+          <ul className="commands" id={listId} role="listbox" aria-label="Suggestions">
+            {offered.map((offer, index) => (
+              <li key={offer.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null}>
+                <button type="button" tabIndex={-1} onClick={() => complete(offer)}>
+                  <span className="mono">{offer.name}</span>
+                  <span className="muted">{offer.hint}</span>
                 </button>
               </li>
             ))}
@@ -168,7 +176,7 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
             aria-label="Message to the agent"
             aria-controls={offered.length > 0 ? listId : undefined}
             aria-activedescendant={offered.length > 0 ? `${listId}-${picked}` : undefined}
-            placeholder={isLocked ? "This session can only be read" : isBusy ? "Write the next message" : "Message the agent. / for commands"}
+            placeholder={isLocked ? "This session can only be read" : isBusy ? "Write the next message" : "Message the agent. / for commands, @ for files"}
             dir="auto"
             rows={isSlim ? 1 : Math.min(12, Math.max(2, text.split("\n").length))}
             value={text}
@@ -203,6 +211,34 @@ export function Composer({ session, isSlim, isBusy, isLocked, commands, capabili
     </form>
   );
 }
+
+/** Something that can be put in place of what was written. */
+interface Offer {
+  name: string;
+  hint: string;
+  text: string;
+  /** Of a file. */
+  path: string | null;
+}
+
+/** The files that a mention may mean; none while nothing is mentioned. */
+function useFiles(partial: string | null, root: string, session: string): string[] {
+  const [found, setFound] = useState<string[]>(NONE);
+  useEffect(() => {
+    if (partial === null) return setFound(NONE);
+    let isOver = false;
+    filesLike(partial, root, session).then(
+      (paths) => !isOver && setFound(paths),
+      () => !isOver && setFound(NONE), // no such directory: then it is a word like any other
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [partial, root, session]);
+  return found;
+}
+
+const NONE: string[] = [];
 
 function intoView(node: HTMLElement | null): void {
   node?.scrollIntoView({ block: "nearest" });

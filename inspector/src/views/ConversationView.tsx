@@ -8,10 +8,11 @@ import { Viewport } from "../parts/viewport";
 import type { Conversation } from "../state/conversation";
 import { address } from "../state/route";
 import { type Row, Rows } from "../state/rows";
-import type { Item, NoteItem, PlanItem, TextItem, Timeline } from "../state/timeline";
+import type { NoteItem, TextItem, Timeline } from "../state/timeline";
 import { AskLine } from "./Asks";
 import { Failure } from "./Failure";
 import { FindBar } from "./FindBar";
+import { PlanCard } from "./Plan";
 import { Block, ToolCard } from "./ToolCall";
 import "./ConversationView.css";
 
@@ -200,33 +201,5 @@ function Thought({ item }: { item: TextItem }) {
       </summary>
       {(wasOpen || pieces.length < 2) && pieces.map((piece) => <Message key={piece} item={item} piece={piece} />)}
     </details>
-  );
-}
-
-const MARKS = { pending: "pending", in_progress: "running", completed: "done" } as const;
-
-export function PlanCard({ item }: { item: PlanItem }) {
-  const { entries } = item.plan;
-  const done = entries.filter(({ status }) => status === "completed").length;
-  return (
-    <section className="entry card plan" aria-label="Plan">
-      <header>
-        <strong>Plan</strong>
-        <span className="muted">
-          {done} of {entries.length} done
-        </span>
-      </header>
-      <ol>
-        {entries.map(({ content, status, priority }, index) => (
-          <li key={index} className={status}>
-            <span className="mark" role="img" aria-label={status.replace("_", " ")}>
-              <Icon name={MARKS[status] ?? "pending"} />
-            </span>
-            <span>{content}</span>
-            {priority === "high" && <span className="tag">high</span>}
-          </li>
-        ))}
-      </ol>
-    </section>
   );
 }

@@ -6,10 +6,12 @@ import type { Conversation, View } from "../state/conversation";
 import { writeDraft } from "../state/drafts";
 import { connections } from "../state/server";
 import { useStore } from "../state/store";
+import type { PlanItem } from "../state/timeline";
 import type { Turn } from "../state/turns";
 import { OpenAsk } from "./Asks";
 import { Composer } from "./Composer";
 import { ComposerOptions } from "./ComposerOptions";
+import { PlanSteps } from "./Plan";
 import "./Dock.css";
 
 /** The bottom of a conversation: what the agent asks, what waits to be run, and where one writes. */
@@ -23,6 +25,7 @@ export function Dock({ conversation, view, isLocked }: { conversation: Conversat
   return (
     <div className="dock" ref={box}>
       <div className="column">
+        <PinnedPlan item={timeline.plan} />
         {ask !== null && (
           <Boundary key={ask.key} what="What the agent asks">
             <OpenAsk item={ask} count={asks.length} isOffline={isOffline} />
@@ -32,6 +35,7 @@ export function Dock({ conversation, view, isLocked }: { conversation: Conversat
         <Composer
           key={conversation.id}
           session={conversation.id}
+          root={String(session?.setup.meta["cwd"] ?? "/")}
           isSlim={ask !== null}
           isBusy={timeline.isBusy}
           isLocked={isLocked}
@@ -45,6 +49,26 @@ export function Dock({ conversation, view, isLocked }: { conversation: Conversat
         </Composer>
       </div>
     </div>
+  );
+}
+
+/** Where the turn stands, while it runs; all steps on demand. */
+function PinnedPlan({ item }: { item: PlanItem | null }) {
+  const entries = item?.plan.entries ?? [];
+  if (item === null || entries.length === 0) return null;
+  const done = entries.filter(({ status }) => status === "completed").length;
+  const now = entries.find(({ status }) => status === "in_progress") ?? entries.find(({ status }) => status === "pending");
+  return (
+    <details className="pinned-plan">
+      <summary>
+        <Icon name={now === undefined ? "done" : "running"} size={14} />
+        <span className="now">{now?.content ?? "All steps are done"}</span>
+        <span className="muted">
+          {done} of {entries.length}
+        </span>
+      </summary>
+      <PlanSteps item={item} />
+    </details>
   );
 }
 

@@ -11,12 +11,14 @@ export function InstallCard({ agent }: { agent: AgentInfo }) {
   const running = useStore(installs)[agent.id];
   const isRunning = running !== undefined && running.took === null;
   if (agent.installed) {
-    if (running?.took == null) return null;
-    return (
-      <p className="installed" role="status">
-        Installed {agent.version ?? ""} in {duration(running.took)}
-      </p>
-    );
+    if (running === undefined) return <Update agent={agent} />;
+    if (running.took !== null && running.error === null) {
+      return (
+        <p className="installed" role="status">
+          Installed {agent.version ?? ""} in {duration(running.took)}
+        </p>
+      );
+    }
   }
   if (agent.support !== "supported") return <p className="muted by-hand">Has to be installed by hand: see below.</p>;
   return (
@@ -24,10 +26,22 @@ export function InstallCard({ agent }: { agent: AgentInfo }) {
       {running !== undefined && <Steps agent={agent} install={running} />}
       <ErrorLine text={running?.error ?? null} />
       {!isRunning && (
-        <button type="button" className={running === undefined ? "" : "primary"} onClick={() => void install(agent.id)}>
+        <button type="button" className={running === undefined ? "" : "primary"} onClick={() => void install(agent.id, { isUpdate: agent.installed })}>
           {running === undefined ? "Install" : "Try again"}
         </button>
       )}
+    </div>
+  );
+}
+
+/** Agents of the registry can be brought up to date; others are somebody else's to keep. */
+function Update({ agent }: { agent: AgentInfo }) {
+  if (agent.source !== "registry" && agent.source !== "fallback") return null;
+  return (
+    <div className="install">
+      <button type="button" className="small" onClick={() => void install(agent.id, { isUpdate: true })}>
+        Update
+      </button>
     </div>
   );
 }

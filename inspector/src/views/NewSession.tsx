@@ -26,6 +26,8 @@ export function NewSession({ onClose }: { onClose: () => void }) {
   useEffect(() => void agentList.refresh(), []);
   const chosen = agents.find(({ id }) => id === agent) ?? agents.find(({ installed }) => installed) ?? agents[0];
   const offer = useOffer(chosen);
+  const { sessions } = useStore(sessionList);
+  const directories = [...new Set(sessions.flatMap(({ cwd }) => (cwd === null ? [] : [cwd])))];
 
   const start = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
@@ -63,7 +65,12 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           </label>
           <label className="field">
             <span>Directory</span>
-            <input name="cwd" className="mono" defaultValue={last.cwd ?? "/tmp"} required pattern="/.*" title="An absolute path" />
+            <input name="cwd" className="mono" defaultValue={last.cwd ?? "/tmp"} required pattern="/.*" title="An absolute path" list="directories" />
+            <datalist id="directories">
+              {directories.map((one) => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
           </label>
           <Choice name="model" label="Model" values={offer.found?.models} isAsking={offer.isAsking} />
           <Choice name="mode" label="Mode" values={offer.found?.modes} isAsking={offer.isAsking} />

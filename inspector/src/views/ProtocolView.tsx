@@ -91,8 +91,8 @@ const Line = memo(function Line({ envelope, run, isChosen, isPaired, onChoose }:
         {isOut ? "→" : "←"} <span className="who">{envelope.source}</span>
       </span>
       <span className="when">{clock(envelope.time)}</span>
-      <span className={`method ${envelope.isError ? "bad" : ""}`}>
-        {titleOf(envelope)}
+      <span className={`method ${envelope.isError ? "bad" : ""}`} title={titleOf(envelope)}>
+        {titleOf(envelope).replace("_sandboxagent/session/", "…")}
         {run > 1 && <span className="muted"> ×{run}</span>}
       </span>
       <span className="preview">{previewOf(envelope)}</span>

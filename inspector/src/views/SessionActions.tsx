@@ -4,8 +4,8 @@ import { Dialog, ErrorLine, save } from "../parts/small";
 import type { View } from "../state/conversation";
 import { sessionList } from "../state/lists";
 import { pins, togglePin } from "../state/pins";
-import { go } from "../state/route";
-import { reasonOf, sandbox } from "../state/server";
+import { address, go } from "../state/route";
+import { reasonOf, ROOT, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 
 /** Rename, fork, export and terminate. */
@@ -42,6 +42,13 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
       await sessionList.refresh();
       go(["sessions", child.id], { agent: child.agent });
     });
+  /** A ticket in the link signs its reader in, once and within half a minute. */
+  const share = async (): Promise<void> => {
+    const answer = await fetch(`${ROOT}/v1/tickets`, { method: "POST" });
+    const { ticket } = answer.ok ? ((await answer.json()) as { ticket?: string }) : {};
+    const place = address(["sessions", session.id], { agent: session.agent });
+    await navigator.clipboard.writeText(`${ROOT}/ui/${ticket === undefined ? "" : `?ticket=${ticket}`}${place}`);
+  };
   const rename = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const name = String(new FormData(event.currentTarget).get("title") ?? "").trim();
@@ -64,6 +71,9 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         </button>
         <button type="button" className="danger" disabled={timeline.ended !== null} onClick={() => setDialog("terminate")}>
           Terminate
+        </button>
+        <button type="button" onClick={() => void run(share)}>
+          Copy a link to share
         </button>
         <button type="button" onClick={() => togglePin(session.id)}>
           {isPinned ? "Unpin" : "Pin to the top"}

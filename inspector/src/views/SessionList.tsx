@@ -2,6 +2,7 @@ import type { SessionSummary } from "sandbox-agent-client";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { ago, Empty, ErrorLine, Status } from "../parts/small";
+import { Splitter } from "../parts/Splitter";
 import { sessionList } from "../state/lists";
 import { keyOf, type Live, liveness } from "../state/liveness";
 import { nameOf } from "../state/names";
@@ -39,7 +40,7 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
     links[Math.max(0, Math.min(next, links.length - 1))]?.focus();
   };
   return (
-    <aside className="sidebar" aria-label="Sessions">
+    <aside className="sidebar" aria-label="Sessions" data-pane>
       <div className="sidebar-head">
         <button type="button" id="new-session" className="primary" onClick={onNew}>
           <Icon name="add" />
@@ -76,6 +77,7 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
           Show more
         </button>
       )}
+      <Splitter label="Width of the session list" name="sidebar-width" initial={288} min={200} max={560} />
     </aside>
   );
 }

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useEffect, useMemo } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
+import { Splitter } from "../parts/Splitter";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
 import { liveness } from "../state/liveness";
@@ -54,6 +55,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
             <Dock conversation={conversation} view={view} isLocked={isLocked || !isReady} />
           </div>
         )}
+        {tab === "both" && <Splitter label="Width of the conversation" name="talk-width" initial={540} min={320} max={1400} />}
         <Suspense fallback={null}>
           {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
           {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
