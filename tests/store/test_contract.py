@@ -174,7 +174,7 @@ async def test_a_read_that_meets_a_drop_never_mixes_the_old_stream_with_the_new(
 async def test_a_session_record_comes_back_as_it_was_put(store: Store) -> None:
     record = session(
         alias="mine", cwd="/w", title="ü", mode="m", model="x", permission_mode="ask", mcp_servers=[{"a": 1}],
-        skills=["s"], metadata={"big": 10**30, "n": None}, setup={"modes": []}, created=1.5, updated=2.5,
+        skills=["s"], metadata={"big": 10**30, "n": None}, offered={"modes": []}, created=1.5, updated=2.5,
         ended=3.5, ended_reason="done",
     )  # fmt: skip
     store.put_session(record)

@@ -215,7 +215,7 @@ async def test_a_turn_whose_answer_is_damaged_is_known_and_has_no_answer(tmp_pat
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"cwd": 5}, {"mcp_servers": "abc"}, {"mode": 5}, {"updated": float("nan")}, {"setup": []}, {"title": {1, 2}}],
+    [{"cwd": 5}, {"mcp_servers": "abc"}, {"mode": 5}, {"updated": float("nan")}, {"offered": []}, {"title": {1, 2}}],
     ids=str,
 )
 async def test_wrong_values_are_left_out_of_a_record_and_stop_nothing(tmp_path: Path, wrong: dict[str, Any]) -> None:

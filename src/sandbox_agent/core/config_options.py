@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 Category = Literal["mode", "model"]
-Setup = dict[str, Any]
+Offered = dict[str, Any]
 
 _PLAIN: dict[Category, tuple[str, str, str, str, str]] = {
     "mode": ("modes", "currentModeId", "availableModes", "session/set_mode", "modeId"),
@@ -19,62 +19,62 @@ _PLAIN: dict[Category, tuple[str, str, str, str, str]] = {
 _MEMBERS = ("modes", "models", "configOptions")
 
 
-def from_answer(result: Any) -> Setup:
-    """The setup in an answer to session/new, load, resume or fork."""
+def from_answer(result: Any) -> Offered:
+    """What there is to choose from in an answer to session/new, load, resume or fork."""
     return {name: result[name] for name in _MEMBERS if isinstance(result, Mapping) and result.get(name) is not None}
 
 
-def current(setup: Setup, category: Category) -> str | None:
+def current(offered: Offered, category: Category) -> str | None:
     """The chosen mode or model."""
-    option = _option(setup, category)
+    option = _option(offered, category)
     if option is not None and isinstance(option.get("currentValue"), str):
         return str(option["currentValue"])
     member, field, *_ = _PLAIN[category]
-    value = _dict(setup.get(member)).get(field)
+    value = _dict(offered.get(member)).get(field)
     return value if isinstance(value, str) else None
 
 
-def choices(setup: Setup, category: Category) -> list[dict[str, Any]]:
+def choices(offered: Offered, category: Category) -> list[dict[str, Any]]:
     """What there is to choose from: `{id, name, description?}` each."""
-    option = _option(setup, category)
+    option = _option(offered, category)
     if option is not None:
         return [_choice(entry, "value") for entry in _flat_options(option)]
     member, _, available, _, field = _PLAIN[category]
-    offered = _dict(setup.get(member)).get(available)
+    listed = _dict(offered.get(member)).get(available)
     key = field if category == "model" else "id"
-    return [_choice(entry, key) for entry in offered if isinstance(entry, dict)] if isinstance(offered, list) else []
+    return [_choice(entry, key) for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
-def choose(setup: Setup, category: Category, value: str) -> tuple[str, dict[str, Any]] | None:
+def choose(offered: Offered, category: Category, value: str) -> tuple[str, dict[str, Any]] | None:
     """The method and params (without sessionId) that set a mode or model; None where there is nothing to set."""
-    option = _option(setup, category)
+    option = _option(offered, category)
     if option is not None:
         return "session/set_config_option", {"configId": option.get("id"), "value": value}
     member, _, _, method, field = _PLAIN[category]
-    return (method, {field: value}) if member in setup else None
+    return (method, {field: value}) if member in offered else None
 
 
-def translate(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str, dict[str, Any]] | None:
+def translate(method: str, params: Mapping[str, Any], offered: Offered) -> tuple[str, dict[str, Any]] | None:
     """The same wish in the spelling that this session's agent knows; None to pass the request on as it is.
 
     An agent may have both spellings with values of their own: then the value decides."""
     for category, (member, _, _, plain, field) in _PLAIN.items():
-        option = _option(setup, category)
+        option = _option(offered, category)
         if method == plain and option is not None:
             value = params.get(field)
-            if member not in setup or (value in _values(option) and value not in _plain_values(setup, category)):
+            if member not in offered or (value in _values(option) and value not in _plain_values(offered, category)):
                 return "session/set_config_option", {"configId": option.get("id"), "value": value}
-        is_plain_only = option is None and member in setup and params.get("configId") in [category, member]
+        is_plain_only = option is None and member in offered and params.get("configId") in [category, member]
         if method == "session/set_config_option" and is_plain_only:
             return plain, {field: params.get("value")}
     return None
 
 
-def other_spelling(method: str, params: Mapping[str, Any], setup: Setup) -> tuple[str, dict[str, Any]] | None:
+def other_spelling(method: str, params: Mapping[str, Any], offered: Offered) -> tuple[str, dict[str, Any]] | None:
     """The same wish once more, for an agent that offers both spellings and turns out to know only the other."""
     for category, (member, _, _, plain, field) in _PLAIN.items():
-        option = _option(setup, category)
-        if option is None or member not in setup:
+        option = _option(offered, category)
+        if option is None or member not in offered:
             continue
         if method == plain:
             return "session/set_config_option", {"configId": option.get("id"), "value": params.get(field)}
@@ -83,41 +83,41 @@ def other_spelling(method: str, params: Mapping[str, Any], setup: Setup) -> tupl
     return None
 
 
-def after_set(setup: Setup, method: str, params: Mapping[str, Any], result: Any) -> Setup:
-    """The setup once the agent has agreed to a change."""
+def after_set(offered: Offered, method: str, params: Mapping[str, Any], result: Any) -> Offered:
+    """What is offered and chosen once the agent has agreed to a change."""
     if isinstance(result, Mapping) and isinstance(result.get("configOptions"), list):
-        return {**setup, "configOptions": result["configOptions"]}
+        return {**offered, "configOptions": result["configOptions"]}
     for category, (member, chosen, _, plain, field) in _PLAIN.items():
         if method == plain:
-            return _with_current(setup, category, member, chosen, params.get(field))
-    return setup
+            return _with_current(offered, category, member, chosen, params.get(field))
+    return offered
 
 
-def after_update(setup: Setup, kind: str, update: Mapping[str, Any]) -> Setup:
-    """The setup once the agent has told of a change by itself."""
+def after_update(offered: Offered, kind: str, update: Mapping[str, Any]) -> Offered:
+    """What is offered and chosen once the agent has told of a change by itself."""
     if kind == "config_option_update" and isinstance(update.get("configOptions"), list):
-        return {**setup, "configOptions": update["configOptions"]}
+        return {**offered, "configOptions": update["configOptions"]}
     if kind == "current_mode_update":
-        return _with_current(setup, "mode", "modes", "currentModeId", update.get("currentModeId"))
-    return setup
+        return _with_current(offered, "mode", "modes", "currentModeId", update.get("currentModeId"))
+    return offered
 
 
-def _with_current(setup: Setup, category: Category, member: str, chosen: str, value: Any) -> Setup:
+def _with_current(offered: Offered, category: Category, member: str, chosen: str, value: Any) -> Offered:
     if not isinstance(value, str):
-        return setup
-    changed = dict(setup)
-    if member in setup:
-        changed[member] = {**_dict(setup[member]), chosen: value}
-    option = _option(setup, category)
+        return offered
+    changed = dict(offered)
+    if member in offered:
+        changed[member] = {**_dict(offered[member]), chosen: value}
+    option = _option(offered, category)
     if option is not None and value in (_values(option) or [value]):  # else the two spellings have values of their own
         changed["configOptions"] = [
-            {**other, "currentValue": value} if other is option else other for other in setup["configOptions"]
+            {**other, "currentValue": value} if other is option else other for other in offered["configOptions"]
         ]
     return changed
 
 
-def _option(setup: Setup, category: Category) -> dict[str, Any] | None:
-    options = setup.get("configOptions")
+def _option(offered: Offered, category: Category) -> dict[str, Any] | None:
+    options = offered.get("configOptions")
     if not isinstance(options, list):
         return None
     return next((o for o in options if isinstance(o, dict) and o.get("category") == category), None)
@@ -138,8 +138,8 @@ def _values(option: dict[str, Any]) -> list[Any]:
     return [entry.get("value") for entry in _flat_options(option)]
 
 
-def _plain_values(setup: Setup, category: Category) -> list[Any]:
-    member = {name: value for name, value in setup.items() if name != "configOptions"}
+def _plain_values(offered: Offered, category: Category) -> list[Any]:
+    member = {name: value for name, value in offered.items() if name != "configOptions"}
     return [choice["id"] for choice in choices(member, category)]
 
 

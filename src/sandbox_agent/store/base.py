@@ -46,7 +46,7 @@ class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     mcp_servers: list[Any] = []
     skills: Any = None
     metadata: dict[str, Any] = {}
-    setup: dict[str, Any] = {}
+    offered: dict[str, Any] = msgspec.field(name="setup", default_factory=dict)
     """What the agent answered when the session was made (modes, models, config options), kept current."""
     created: float = 0.0
     updated: float = 0.0

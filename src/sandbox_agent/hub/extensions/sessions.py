@@ -46,8 +46,8 @@ class SessionExtensions:
 
     async def _list_models(self, request: Request) -> dict[str, Any]:
         record = await self._sessions.look_up(request.target())
-        models = config_options.choices(record.setup, "model")
-        return {"availableModels": models, "currentModelId": config_options.current(record.setup, "model")}
+        models = config_options.choices(record.offered, "model")
+        return {"availableModels": models, "currentModelId": config_options.current(record.offered, "model")}
 
     async def _set_metadata(self, request: Request) -> dict[str, Any]:
         record = await self._sessions.resolve(request.target())

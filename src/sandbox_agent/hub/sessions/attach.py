@@ -55,7 +55,7 @@ class Attach:
 
     async def _replay_parent(self, connection: Connection, record: SessionRecord) -> None:
         """A fork's conversation begins with its parent's, up to the moment of the fork."""
-        origin = record.setup.get("forkedFrom")
+        origin = record.offered.get("forkedFrom")
         if not origin:
             return
         parent = SessionKey(record.agent, SessionId(origin["sessionId"]))
@@ -117,5 +117,5 @@ def _renamed(line: bytes, session: SessionId) -> bytes:
 
 def _described(record: SessionRecord, **note: Any) -> dict[str, Any]:
     """The answer to load and resume, from what we know of the session."""
-    offered = {name: value for name, value in record.setup.items() if name != "forkedFrom"}
+    offered = {name: value for name, value in record.offered.items() if name != "forkedFrom"}
     return {**offered, "_meta": {META: {"agent": record.agent, "alias": record.alias, **note}}}

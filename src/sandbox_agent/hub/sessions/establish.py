@@ -87,7 +87,7 @@ class Establish:
             record = _record(agent, new, mode, result)
             if new.parent is not None:
                 origin = {"sessionId": new.parent.session_id, "sequence": self._inventory.last_sequence(new.parent)}
-                record.setup = {**record.setup, "forkedFrom": origin}
+                record.offered = {**record.offered, "forkedFrom": origin}
             self._inventory.add(record)
         if new.loaded is None:
             self._turn_ids.session_made(record.key)
@@ -96,7 +96,7 @@ class Establish:
             self._inventory.save(record)
         started = {"sessionId": record.session_id, "agent": agent.id, "alias": record.alias, "cwd": record.cwd}
         agent.publish(record.session_id, frames.notification(STARTED, started))
-        return Established(record, {**as_object(result), **config_options.from_answer(record.setup)}, outcome)
+        return Established(record, {**as_object(result), **config_options.from_answer(record.offered)}, outcome)
 
     async def _ask(self, agent: Agent, new: NewSession, policy: PermissionPolicy) -> Any:
         """The agent's answer. What a load replays is new to us: it is recorded, and told to the one who asked."""
@@ -190,7 +190,7 @@ def _record(agent: Agent, new: NewSession, mode: str | None, result: Any) -> Ses
         skills=wishes.skills,
         permission_mode=mode,
         metadata={**wishes.metadata, **extra},
-        setup=config_options.from_answer(result),
+        offered=config_options.from_answer(result),
     )
 
 
@@ -206,7 +206,7 @@ async def _apply_choices(agent: Agent, record: SessionRecord, wishes: Wishes) ->
     for name, category, value in wanted:
         if value is None:
             continue
-        choice = config_options.choose(record.setup, category, value)
+        choice = config_options.choose(record.offered, category, value)
         if choice is None:
             outcome[name] = {"applied": False, "reason": f"agent {agent.id!r} offers no {category} to choose"}
             continue
@@ -221,6 +221,6 @@ async def _apply_choices(agent: Agent, record: SessionRecord, wishes: Wishes) ->
         except SandboxAgentError as error:
             outcome[name] = {"applied": False, "reason": str(error)}
             continue
-        record.setup = config_options.after_set(record.setup, method, params, result)
+        record.offered = config_options.after_set(record.offered, method, params, result)
         outcome[name] = {"applied": True, "value": value}
     return outcome

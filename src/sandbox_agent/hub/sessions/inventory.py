@@ -129,7 +129,7 @@ class Inventory:
             if isinstance(update.get("title"), str) and "title" not in record.metadata:  # a person's title stays
                 record.title = update["title"]
         else:
-            record.setup = config_options.after_update(record.setup, kind, update)
+            record.offered = config_options.after_update(record.offered, kind, update)
         self.save(record)
 
     def last_sequence(self, record: SessionRecord) -> int:
@@ -150,8 +150,8 @@ class Inventory:
     def _put(self, record: SessionRecord) -> None:
         record.updated = time.time()
         record.event_count = self.last_sequence(record)
-        record.mode = config_options.current(record.setup, "mode") or record.mode
-        record.model = config_options.current(record.setup, "model") or record.model
+        record.mode = config_options.current(record.offered, "mode") or record.mode
+        record.model = config_options.current(record.offered, "model") or record.model
         self._store.put_session(record)
 
     def _tell(self, kind: str, record: SessionRecord) -> None:

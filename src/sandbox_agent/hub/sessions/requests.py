@@ -184,16 +184,16 @@ class SessionRequests:
         await self._sessions.live(record)
         agent = self._agents.get(record.agent)
         params = request.params()
-        wish = config_options.translate(request.method, params, record.setup) or (request.method, params)
+        wish = config_options.translate(request.method, params, record.offered) or (request.method, params)
         try:
             result = await self._set(agent, record, wish, request)
         except RemoteError as error:
-            other = config_options.other_spelling(*wish, record.setup)
+            other = config_options.other_spelling(*wish, record.offered)
             if other is None or error.body.get("code") != AgentUnsupported.code:
                 raise
             wish = other
             result = await self._set(agent, record, wish, request)
-        record.setup = config_options.after_set(record.setup, *wish, result)
+        record.offered = config_options.after_set(record.offered, *wish, result)
         self._sessions.save(record)
         request.answer(result if result is not None else {}, record.session_id)
 

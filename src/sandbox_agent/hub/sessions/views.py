@@ -77,7 +77,7 @@ def describe(
 ) -> SessionDetail:
     """`session` is what is under way in it, if anything is."""
     asks = list(session.asks.values()) if session is not None else []
-    options = record.setup.get("configOptions")
+    options = record.offered.get("configOptions")
     return SessionDetail(
         **_summary(record),
         last_activity_at=iso_time(last_activity),
@@ -87,8 +87,8 @@ def describe(
         pending_permissions=[_pending(ask) for ask in asks if ask.method == PERMISSION],
         pending_questions=[_pending(ask) for ask in asks if ask.method in {QUESTION, ELICITATION}],
         attached_connections=[_attached(connection) for connection in attached],
-        modes=config_options.choices(record.setup, "mode"),
-        models=config_options.choices(record.setup, "model"),
+        modes=config_options.choices(record.offered, "mode"),
+        models=config_options.choices(record.offered, "model"),
         config_options=options if isinstance(options, list) else [],
     )
 

@@ -75,7 +75,7 @@ class Waking:
         agent.wake(key.session, kept_policy(record.permission_mode, agent.default_policy))
         result = await self._take_up(agent, initialized, record)
         _require_held(agent, key)
-        record.setup = {**record.setup, **config_options.from_answer(result)}
+        record.offered = {**record.offered, **config_options.from_answer(result)}
         self._inventory.save(record)
 
     async def _take_up(self, agent: Agent, initialized: Initialized, record: SessionRecord) -> Any:
