@@ -57,7 +57,9 @@ def test_compose_builds_that_image_asks_for_a_token_and_is_reached_from_this_mac
     assert named == set(parsed["volumes"])
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None and os.environ.get("REQUIRE_ALL") != "1", reason="needs systemd-analyze"
+)
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "sandbox-agent.service"
     unit.write_text((DEPLOY / unit.name).read_text().replace("/usr/local/bin/sandbox-agent", str(COMMAND)))

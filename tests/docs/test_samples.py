@@ -59,7 +59,11 @@ def _run(shell: Shell, sample: Sample, cwd: Path) -> None:
     file = cwd / f"sample.{sample.language}"
     file.write_text(body)
     program = [sys.executable, "-W", "error"] if sample.language == "python" else ["bash", "-eu"]
-    done = subprocess.run([*program, file], env=shell.env, cwd=cwd, capture_output=True, text=True, timeout=170)
+    try:
+        done = subprocess.run([*program, file], env=shell.env, cwd=cwd, capture_output=True, text=True, timeout=170)
+    finally:
+        if "daemon start" in body:  # a sample that fails does not come to its `daemon stop`
+            shell.run("daemon", "stop")
     assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
     assert done.stdout or "print" not in body
 

@@ -115,3 +115,20 @@ async def test_what_an_agent_says_too_early_or_too_often_costs_bounded_memory(tm
         session = await rude.new_session()
         await rude.prompt(session, "go")
         assert memory(server) - before < 80 * MIB
+
+
+@pytest.mark.parametrize(("field", "value"), [("cwd", 5), ("mcpServers", "abc")])
+async def test_params_of_the_wrong_type_do_not_become_a_record_at_an_agent_that_does_not_mind(
+    tmp_path: Path, field: str, value: Any
+) -> None:
+    async with (
+        running_server(tmp_path, "--no-token", config=config("polite")) as server,
+        connected(server.url, "rude") as rude,
+    ):
+        refused = await rude.request("session/new", {"cwd": "/tmp", "mcpServers": [], field: value})
+        assert refused["error"]["code"] == -32602
+        assert field in refused["error"]["message"]
+        await rude.new_session()
+        assert len((await rude.http.get("/v1/sessions")).json()["sessions"]) == 1
+    async with running_server(tmp_path, "--no-token") as server, connected(server.url) as again:
+        assert len((await again.http.get("/v1/sessions")).json()["sessions"]) == 1

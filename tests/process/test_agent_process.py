@@ -329,6 +329,22 @@ async def test_output_that_we_were_too_slow_to_read_is_not_lost() -> None:
         assert agent.seen[-2:] == [b"the end", ExitStatus(3)]
 
 
+async def test_a_process_that_dies_at_once_has_an_exit_and_last_words_like_any_other() -> None:
+    for _ in range(20):
+        async with launched("sh", "-c", "echo word; echo why >&2; exit 3") as agent:
+            assert await agent.exit() == ExitStatus(3)
+            await agent.until(lambda: agent.stderr_at_exit)
+            assert agent.seen == [b"word", ExitStatus(3)]
+            assert agent.stderr_at_exit == ["why"]
+
+
+async def test_a_process_that_is_dead_before_its_pipes_are_connected_is_no_failed_start() -> None:
+    """The loop is held until it has died."""
+    asyncio.get_running_loop().call_soon(time.sleep, 0.3)
+    async with launched("sh", "-c", "exit 3") as agent:
+        assert await agent.exit() == ExitStatus(3)
+
+
 async def test_a_start_that_is_given_up_leaves_no_process() -> None:
     spec = LaunchSpec(agent=AgentId("test"), command=python("import time; time.sleep(300)"))
     before = children()

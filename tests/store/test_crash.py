@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,9 +15,11 @@ import pytest
 
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import SqliteStore
+from sandbox_agent.store.sqlite.disk import Disk
 from sandbox_agent.store.sqlite.writer import Pace
 from support import appending
 from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session, sqlite_store
+from support.waiting import until
 
 HELD_BACK = Pace(linger=30.0, plenty_bytes=1 << 30)
 
@@ -231,3 +235,41 @@ async def test_connection_streams_do_not_outlive_the_server(tmp_path: Path) -> N
     await revived.close()
     found = query(tmp_path / "copy" / "history.db", "SELECT first, last FROM batches ORDER BY id")
     assert found == [(1, 2), (1, 1)]
+
+
+class StubbornDisk(Disk):
+    """While `is_failing`, writes stop in the middle; while `is_stubborn`, what was written cannot be taken back."""
+
+    is_failing = False
+    is_stubborn = False
+
+    def write(self, fd: int, content: bytes) -> int:  # type: ignore[override]
+        if self.is_failing:
+            os.write(fd, content[: len(content) // 2])
+            raise OSError(errno.EIO, "the disk fails")
+        return os.write(fd, content)
+
+    def truncate(self, fd: int, size: int) -> None:
+        if self.is_stubborn:
+            raise OSError(errno.EIO, "the disk fails")
+        os.ftruncate(fd, size)
+
+
+async def test_a_fragment_that_cannot_be_removed_from_the_journal_costs_nothing_that_follows_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    disk = StubbornDisk()
+    store = sqlite_store(path, pace=HELD_BACK, disk=disk)
+    await store.open()
+    for last, is_stubborn in ((1, True), (3, False), (5, True), (7, False)):
+        store.append(STREAM, "agent", numbered(1, start=last))
+        disk.is_failing, disk.is_stubborn = True, is_stubborn
+        store.append(STREAM, "agent", numbered(1, start=last + 1))
+        assert store.is_degraded
+        disk.is_failing = disk.is_stubborn = False
+        await until(lambda: not store.is_degraded)
+    store.append(STREAM, "agent", numbered(1, start=9))
+    revived = await crashed_copy(store, path, tmp_path / "copy")
+    await store.close()
+    await revived.open()
+    assert await lines_of(revived) == numbered(9)
+    await revived.close()

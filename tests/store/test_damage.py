@@ -90,10 +90,11 @@ async def test_a_flipped_bit_in_a_batch_costs_that_batch_alone_and_is_told(tmp_p
     await store.close()
 
 
-async def test_numbers_of_a_batch_that_were_changed_are_not_believed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [12, 1 << 30])
+async def test_numbers_of_a_batch_that_were_changed_are_not_believed(tmp_path: Path, wrong: int) -> None:
     path = tmp_path / "history.db"
     await with_batches(path)
-    query(path, "UPDATE batches SET first = 12 WHERE first = 11")
+    query(path, f"UPDATE batches SET first = {wrong} WHERE first = 11")
     store = await opened(path)
     assert kept(await read_all(store)) == [*range(1, 11), *range(21, 41)]
     await store.close()

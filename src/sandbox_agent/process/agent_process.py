@@ -41,8 +41,8 @@ class AgentProcess:
         self._stdout: Output | None = None
         self._stdin_ready = asyncio.Event()
         self._stdin_ready.set()
+        self._is_connected = asyncio.Event()
         self._ended = asyncio.Event()
-        self._connected = asyncio.Event()
         self._handed_over = asyncio.Event()
         """Set when the caller of `start` has the process: an exit is told only to one who knows of it."""
         self._unwritten: list[bytes] = []
@@ -150,15 +150,15 @@ class AgentProcess:
     async def _connect(self) -> None:
         child = self._child
         self._finishing = self._loop.create_task(self._finish(), name=f"watch-{self.agent}")
-        for pipe in (child.stdin, child.stdout):
-            _enlarge(pipe)
         try:
+            for pipe in (child.stdin, child.stdout):
+                _enlarge(pipe)
             self._stdin = await child.connect_stdin(_Stdin(self._stdin_ready))
             self._stdin.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
             await child.pump(child.stderr, self.stderr.feed, self.stderr.finish)
             self._stdout = await child.pump(child.stdout, self._read, self._end_of_lines)
         finally:
-            self._connected.set()
+            self._is_connected.set()
 
     async def _give_up(self, connecting: asyncio.Future[None]) -> None:
         """The start was cancelled: nobody will ever stop this process, so end it here."""
@@ -188,7 +188,7 @@ class AgentProcess:
         status = await self._child.exited()
         self._stdin_ready.set()
         self._child.signal_group(signal.SIGKILL)
-        await self._connected.wait()  # one that dies at once is read to its end all the same
+        await self._is_connected.wait()  # a few turns of the loop, for a process that dies at once
         await self._child.last_output()
         if self._stdin is not None and (not self._stdin.is_closing() or self._stdin.get_write_buffer_size()):
             self._stdin.abort()

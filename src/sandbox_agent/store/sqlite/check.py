@@ -139,13 +139,14 @@ class _Check:
         expected: int | None = None
         for (row_id,) in ids:
             first, last, ended, body, checksum = self._connection.execute(self._select_batch, (row_id,)).fetchone()
-            if expected is not None and first > expected:
-                self._fill_hole(stream, name, expected, first - 1)
             try:
                 unpack_row(first, last, body, checksum)
             except DamagedRow as error:
+                first = expected or min(first, last)  # what it says itself need not be true
                 self._found(name, f"entries {first} to {last} are damaged: {error}")
-                self._replace_batch(row_id, _loss(expected or first, last, ended, _REPAIRED), body)
+                self._replace_batch(row_id, _loss(first, last, ended, _REPAIRED), body)
+            if expected is not None and first > expected:
+                self._fill_hole(stream, name, expected, first - 1)
             self._report.batches += 1
             expected = last + 1
         if expected is not None and newest >= expected:

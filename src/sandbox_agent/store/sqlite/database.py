@@ -98,6 +98,7 @@ class Database:
                     self._journal.write(operations[-1].number, map(encode_operation, operations))
                 except OSError as error:
                     self.troubles.report("journal", str(error))
+                    self._writer.hasten()
             self.pending.add(operations)
         self._writer.notify()
         if self.pending.bytes > self._memory_bytes:

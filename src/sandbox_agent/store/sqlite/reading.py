@@ -154,16 +154,19 @@ class _Filling:
     def _add(self, rows: Iterator[_Row]) -> None:
         page = self._page
         for first, last, ended, body, checksum in rows:
-            if first > page.after + 1:
-                self._tell_hole(first - 1, ended)
             self._time = ended
             try:
-                for sequence, (time, source, lines) in unpack_row(first, last, body, checksum):
-                    page.add(sequence, time, source, lines)
-                self._whole += 1
+                bodies = unpack_row(first, last, body, checksum)
             except DamagedRow:
                 self._damaged += 1
-                page.add(last, ended, "server", [lost_notice(first, last, _DAMAGED)])
+                since = first if first <= last else page.after + 1  # nothing that it says need be true
+                page.add(last, ended, "server", [lost_notice(since, last, _DAMAGED)])
+            else:
+                self._whole += 1
+                if first > page.after + 1:
+                    self._tell_hole(first - 1, ended)
+                for sequence, (time, source, lines) in bodies:
+                    page.add(sequence, time, source, lines)
             if page.is_full:
                 return
         if self._newest > page.after and not page.is_full:

@@ -100,6 +100,11 @@ class Writer:
         if self._pending.bytes > self._pace.plenty_bytes and not self._hurry.is_set():
             self._hurry.set()
 
+    def hasten(self) -> None:
+        """There is trouble: what waits for more to come should wait no longer."""
+        self._hurry.set()
+        self._wake.set()
+
     def wait_for_room(self, timeout: float) -> None:
         """Block until the next commit: for a caller that would otherwise outrun the disk."""
         self._made_room.clear()
