@@ -1,6 +1,7 @@
 import type { SessionEvent } from "sandbox-agent-client";
 import { describe, expect, it } from "vitest";
 import { Timeline, type ToolItem } from "../src/state/timeline";
+import { ofOpenTurns } from "../src/state/turns";
 
 let now = 0;
 
@@ -90,8 +91,10 @@ describe("turns of others", () => {
     expect([timeline.isBusy, timeline.isForeign, timeline.turns.waiting.length]).toEqual([true, true, 1]);
     timeline.feed([told("ended", 1, { turnId: null, ...done }), told("started", 2, { turnId: null })]);
     expect([timeline.isBusy, timeline.turns.waiting.length]).toEqual([true, 0]);
-    timeline.feed([told("ended", 2, { turnId: null, ...done }), told("started", 2, { turnId: null })]);
+    timeline.feed([told("ended", 2, { turnId: null, ...done })]);
     expect(timeline.isBusy).toBe(false);
+    timeline.feed([told("started", 2, { turnId: null })]); // a server that was restarted begins to count anew
+    expect(timeline.isBusy).toBe(true);
   });
 
   it("that were quicker than ours put ours behind them", () => {
@@ -100,6 +103,14 @@ describe("turns of others", () => {
     timeline.feed([told("queued", 1, { position: 1 })]);
     expect(waiting(timeline)).toEqual(["t1 queued"]);
     expect(words(timeline)).toEqual([]);
+  });
+});
+
+describe("notices that were kept while the history was read", () => {
+  it("are those of turns that are not over", () => {
+    const kept = [told("started", 1), told("queued", 2), told("ended", 1, done), told("started", 2), told("queued", 1)];
+    const open = ofOpenTurns(kept.map(({ message }) => message as unknown as { method: string; params: { promptId: string } }));
+    expect(open.map(({ method, params }) => `${method.split("_").at(-1)} ${params.promptId}`)).toEqual(["queued p2", "started p2", "queued p1"]);
   });
 });
 

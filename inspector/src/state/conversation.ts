@@ -1,12 +1,12 @@
 import type { ContentBlock } from "@agentclientprotocol/sdk";
-import type { AgentConnection, Follower, Session, SessionEvent } from "sandbox-agent-client";
+import type { AgentConnection, Follower, Notice, Session, SessionEvent } from "sandbox-agent-client";
 import { Ancestry } from "./ancestry";
 import { noteFirstPrompt } from "./names";
 import { rememberPrompt, rememberedPrompt } from "./prompts";
 import { connections, reasonOf, sandbox } from "./server";
 import { Store } from "./store";
 import { Timeline } from "./timeline";
-import type { Turn } from "./turns";
+import { ofOpenTurns, type Turn } from "./turns";
 
 export interface View {
   timeline: Timeline;
@@ -127,13 +127,13 @@ export class Conversation {
 
   /** Turns that run or wait are told to whoever attaches, before the history is read: they must not get lost in it. */
   #turnNotices(connection: AgentConnection): () => SessionEvent[] {
-    const seen: SessionEvent[] = [];
+    const seen: Notice["message"][] = [];
     const stop = connection.onNotice(this.id, ({ message, sequence }) => {
-      if (sequence === null && TURN.test(message.method)) seen.push({ sequence: null, time: Date.now(), source: "server", message });
+      if (sequence === null && TURN.test(message.method)) seen.push(message);
     });
     return () => {
       stop();
-      return seen;
+      return ofOpenTurns(seen).map((message) => ({ sequence: null, time: Date.now(), source: "server", message }));
     };
   }
 

@@ -356,7 +356,6 @@ export class Timeline {
   /** What the server tells of turns, ours and those of others. It may tell again of one that we know. */
   #toldOfTurn(method: string, notice: TurnNotice, time: number): void {
     if (notice.promptId !== undefined) this.turns.isTold = true;
-    if (this.turns.isOver(notice)) return;
     const known = this.turns.find(notice) ?? this.#adopted(method);
     if (method === "_sandboxagent/session/turn_ended") {
       if (known !== null) this.#over(Object.assign(known, { promptId: notice.promptId ?? null }), time, notice);

@@ -33,10 +33,17 @@ export interface TurnNotice {
   error?: { code: number; message: string; data?: unknown };
 }
 
+/** Without those of turns that are over by the end of the list. A name is used again by a server that was restarted. */
+export function ofOpenTurns<T extends { method: string; params?: unknown }>(notices: readonly T[]): T[] {
+  const idOf = ({ params }: T): string | undefined => (params as TurnNotice).promptId;
+  return notices.filter((notice, index) => !notices.slice(index).some((later) => later.method === TURN_ENDED && idOf(later) === idOf(notice)));
+}
+
+const TURN_ENDED = "_sandboxagent/session/turn_ended";
+
 /** The turns of a session that are not over, in the order in which they run. */
 export class Turns {
   #turns: Turn[] = [];
-  #over = new Set<string>();
   #nextKey = 1;
   /** The server tells of every turn. Where it does not, the next one is taken to run as soon as one has ended. */
   isTold = false;
@@ -74,7 +81,7 @@ export class Turns {
     return turn;
   }
 
-  /** The turn that a notice is about; null where it is a new one, or one that is over. */
+  /** The turn that a notice is about; null where it is a new one. */
   find({ promptId, turnId, requestId }: TurnNotice): Turn | null {
     return (
       this.#turns.find((turn) => turn.promptId !== null && turn.promptId === promptId) ??
@@ -93,12 +100,7 @@ export class Turns {
     this.#turns = others;
   }
 
-  isOver({ promptId }: TurnNotice): boolean {
-    return promptId !== undefined && this.#over.has(promptId);
-  }
-
   remove(turn: Turn): void {
-    if (turn.promptId !== null) this.#over.add(turn.promptId);
     this.#turns = this.#turns.filter((one) => one !== turn);
   }
 }
