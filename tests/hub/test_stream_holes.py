@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from sandbox_agent.core.ids import ConnectionId, connection_stream
-from sandbox_agent.hub.clients.stream import GAP, Stream
+from sandbox_agent.core.methods import STREAM_GAP
+from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import STREAM, committed, numbered, query, sqlite_store
 
@@ -30,6 +31,6 @@ async def test_events_behind_a_hole_keep_their_ids_and_the_hole_is_told(tmp_path
             events[event_id] = json.loads(line)
     found = {event_id: event["n"] for event_id, event in events.items() if "n" in event}
     assert found == {number: number for number in (*range(1, 11), *range(21, 41))}
-    gaps = [event["params"] for event in events.values() if event.get("method") == GAP]
+    gaps = [event["params"] for event in events.values() if event.get("method") == STREAM_GAP]
     assert [(gap["fromId"], gap["toId"]) for gap in gaps if isinstance(gap, dict)] in ([(11, 20)], [(11, 19)])
     await store.close()

@@ -17,10 +17,10 @@ from sandbox_agent.client.asking import Answering, PermissionHandler, QuestionHa
 from sandbox_agent.client.inbox import Inbox
 from sandbox_agent.client.rpc.problems import from_rpc
 from sandbox_agent.client.rpc.transport import RpcTransport
-from sandbox_agent.client.updates import GAP, Envelope
+from sandbox_agent.client.updates import Envelope
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.json_values import read_json
-from sandbox_agent.core.methods import CANCEL_REQUEST
+from sandbox_agent.core.methods import CANCEL_REQUEST, STREAM_GAP
 from sandbox_agent.errors import ConnectionLost, SandboxAgentError
 from sandbox_agent.version import __version__
 
@@ -160,7 +160,7 @@ class AgentConnection:
             task = self._asked.pop(params.get("requestId"), None)
             if task is not None:
                 task.cancel()
-        elif method == GAP:
+        elif method == STREAM_GAP:
             for inbox in list(self.inboxes.values()):
                 inbox.lost(envelope)
         elif (of_session := self.inboxes.get(str(params.get("sessionId")))) is not None:

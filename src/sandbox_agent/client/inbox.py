@@ -10,8 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
-from sandbox_agent.client.updates import GAP, Envelope
+from sandbox_agent.client.updates import Envelope
 from sandbox_agent.core.json_values import meta_value
+from sandbox_agent.core.methods import STREAM_GAP
 from sandbox_agent.errors import AgentUnsupported, NotFound
 
 if TYPE_CHECKING:
@@ -303,4 +304,4 @@ def _kind(envelope: Envelope) -> str | None:
 
 
 def _gap(missing: int) -> Envelope:
-    return {"jsonrpc": "2.0", "method": GAP, "params": {"fromId": 1, "toId": missing}}
+    return {"jsonrpc": "2.0", "method": STREAM_GAP, "params": {"fromId": 1, "toId": missing}}

@@ -8,6 +8,8 @@ from typing import Any
 from acp import schema
 from pydantic import TypeAdapter, ValidationError
 
+from sandbox_agent.core.methods import STREAM_GAP
+
 Envelope = dict[str, Any]
 """One JSON-RPC message as it came."""
 
@@ -45,14 +47,13 @@ Update = (
     | StreamGap
 )
 
-GAP = "_sandboxagent/stream/gap"
 _adapter: TypeAdapter[Any] = TypeAdapter(schema.SessionNotification.model_fields["update"].rebuild_annotation())
 
 
 def read_update(envelope: Envelope) -> Update:
     """The update in a `session/update` envelope. What does not fit the schema becomes UnknownUpdate."""
     params = envelope.get("params")
-    if envelope.get("method") == GAP and isinstance(params, dict):
+    if envelope.get("method") == STREAM_GAP and isinstance(params, dict):
         return StreamGap(int(params.get("toId", 0)) - int(params.get("fromId", 0)) + 1)
     update = params.get("update") if isinstance(params, dict) else None
     raw = update if isinstance(update, dict) else {}

@@ -64,6 +64,7 @@ ITEM_COMPLETED = "_sandboxagent/item/completed"
 RUNTIME_ERROR = "_sandboxagent/error"
 UNPARSED = "_sandboxagent/agent/unparsed"
 TERMINAL_OUTPUT = "_sandboxagent/terminal/output"
+STREAM_GAP = "_sandboxagent/stream/gap"
 
 HOST_METHODS: dict[str, tuple[str, ...]] = {
     "fs/read_text_file": ("fs", "readTextFile"),

@@ -7,8 +7,8 @@ import logging
 import time
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.methods import RUNTIME_ERROR
 from sandbox_agent.hub.hub import Hub
-from sandbox_agent.hub.sessions.end import ERROR
 
 _log = logging.getLogger(__name__)
 _STORE_EVERY = 0.5
@@ -26,7 +26,7 @@ async def watch_store(hub: Hub) -> None:
         state = health.state
         said = "history is written again" if state == "ok" else f"history is not being written: {health.problem}"
         params = {"code": f"store_{state}", "message": said, "details": health}
-        line = frames.notification(ERROR, params)
+        line = frames.notification(RUNTIME_ERROR, params)
         for connection in hub.clients.values():
             connection.deliver_own(None, line)
 

@@ -11,10 +11,9 @@ import msgspec
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.json_values import read_json
-from sandbox_agent.core.methods import CANCEL_REQUEST, may_repeat
+from sandbox_agent.core.methods import CANCEL_REQUEST, STREAM_GAP, may_repeat
 from sandbox_agent.errors import MalformedMessage
 
-GAP = "_sandboxagent/stream/gap"
 _SETTLED = "_sandboxagent/session/settled"
 _NAMING = frozenset({"session/new", "session/fork"})
 _JOINING = frozenset({"session/load", "session/resume", "session/prompt"})
@@ -93,7 +92,7 @@ class Ledger:
             return line if pending is not None else None
         if frame.method in {CANCEL_REQUEST, _SETTLED}:
             return self._settled(line)
-        self.gaps += frame.method == GAP
+        self.gaps += frame.method == STREAM_GAP
         return line
 
     def is_waiting(self, pending: Pending) -> bool:

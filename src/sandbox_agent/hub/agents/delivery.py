@@ -11,14 +11,13 @@ from sandbox_agent.core import effects as fx
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, StreamKey
+from sandbox_agent.core.methods import UNPARSED
 from sandbox_agent.core.notices import line_of
 from sandbox_agent.hub.agents.complaints import Complaints
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)
-
-UNPARSED = "_sandboxagent/agent/unparsed"
 
 
 class Watcher(Protocol):

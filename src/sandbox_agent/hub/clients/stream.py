@@ -9,11 +9,11 @@ from itertools import takewhile
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import StreamKey
+from sandbox_agent.core.methods import STREAM_GAP
 from sandbox_agent.core.window import Gap, Lines, Stored, Window
 from sandbox_agent.errors import InvalidParams, StreamTaken
 from sandbox_agent.store.base import Store
 
-GAP = "_sandboxagent/stream/gap"
 _FETCH = 4096
 _RUNS = 2_000_000
 """Pointers to events that have left memory; each costs 24 bytes."""
@@ -154,7 +154,7 @@ class Stream:
 
     def _gap(self, first: int, last: int) -> Batch:
         sessions = [key.split(":", 2)[2] for key in self._window.streams if key.startswith("session:")]
-        notice = frames.notification(GAP, {"fromId": first, "toId": last, "sessions": sessions})
+        notice = frames.notification(STREAM_GAP, {"fromId": first, "toId": last, "sessions": sessions})
         return Batch(last, [notice])
 
     def _released(self, reader: Reader) -> None:

@@ -6,14 +6,13 @@ from typing import Any
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import SessionId
+from sandbox_agent.core.methods import RUNTIME_ERROR, SESSION_ENDED
 from sandbox_agent.errors import AgentExited, SandboxAgentError, SessionEnded
 from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.store.base import SessionRecord
 
-ENDED = "_sandboxagent/session/ended"
-ERROR = "_sandboxagent/error"
 _FINISH_TIMEOUT = 10.0
 _CANCEL_GRACE = 2.0
 """How long a cancelled turn may take to end by itself before it is answered for the agent."""
@@ -46,7 +45,7 @@ class End:
         for session in sessions:
             record = self._inventory.held(agent.key(session))
             if agent.can_revive:
-                agent.publish(session, frames.notification(ERROR, _interrupted(session, error)))
+                agent.publish(session, frames.notification(RUNTIME_ERROR, _interrupted(session, error)))
             elif record is not None:
                 self._over(agent, record, _crashed(error))
 
@@ -54,7 +53,7 @@ class End:
         self._inventory.end(record, why["message"])
         if record.session_id in agent.sessions:
             agent.end(record.session_id, _gone(record, f"has ended: {why['message']}"))
-        agent.publish(record.session_id, frames.notification(ENDED, {"sessionId": record.session_id, **why}))
+        agent.publish(record.session_id, frames.notification(SESSION_ENDED, {"sessionId": record.session_id, **why}))
 
     async def _finish(self, record: SessionRecord, verb: str) -> None:
         """Cancel what runs, then close or delete at the agent where it can; a dead agent has nothing to close."""

@@ -16,6 +16,7 @@ from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId
 from sandbox_agent.core.json_values import as_object
 from sandbox_agent.core.mcp_servers import convert_mcp_servers
+from sandbox_agent.core.methods import SESSION_STARTED
 from sandbox_agent.core.permission_policy import NAMED_POLICIES, PermissionPolicy, parse_policy
 from sandbox_agent.core.session import Client, Phase
 from sandbox_agent.errors import AgentError, InvalidParams, SandboxAgentError
@@ -26,7 +27,6 @@ from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.hub.sessions.turn_ids import TurnIds
 from sandbox_agent.store.base import SessionRecord
 
-STARTED = "_sandboxagent/session/started"
 _CONFIGURE_TIMEOUT = 30.0
 
 
@@ -95,7 +95,7 @@ class Establish:
         if outcome:
             self._inventory.save(record)
         started = {"sessionId": record.session_id, "agent": agent.id, "alias": record.alias, "cwd": record.cwd}
-        agent.publish(record.session_id, frames.notification(STARTED, started))
+        agent.publish(record.session_id, frames.notification(SESSION_STARTED, started))
         return Established(record, {**as_object(result), **config_options.from_answer(record.offered)}, outcome)
 
     async def _ask(self, agent: Agent, new: NewSession, policy: PermissionPolicy) -> Any:

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionKey
+from sandbox_agent.core.methods import ITEM_COMPLETED
 from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.sessions.history import History
 from sandbox_agent.store.base import Store
-
-COMPLETED = "_sandboxagent/item/completed"
 
 
 class Items:
@@ -55,4 +54,4 @@ class Items:
     def _deliver(self, key: SessionKey, event: UniversalEvent, listeners: list[Connection]) -> None:
         params = {"sessionId": key.session, **event.data, "_meta": {META: {"eventId": event.event_id}}}
         for connection in listeners:
-            connection.deliver_own(key.session, frames.notification(COMPLETED, params))
+            connection.deliver_own(key.session, frames.notification(ITEM_COMPLETED, params))
