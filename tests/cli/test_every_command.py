@@ -140,7 +140,7 @@ def _(bench: Bench) -> None:
     served = {
         (verb, re.sub(r"\{[^}]*\}", "{}", path))
         for path, verbs in document["paths"].items()
-        if path.startswith("/v1/") and path not in {"/v1/rpc", "/v1/tickets"} and "acp" not in path
+        if path.startswith("/v1/") and path not in {"/v1/rpc", "/v1/tickets", "/v1/events"} and "acp" not in path
         for verb in verbs
         if verb in {"get", "put", "post", "delete"}
     }
@@ -267,6 +267,13 @@ def _(bench: Bench) -> None:
     events = bench.shell.lines("api", "v1", "rpc", "stream", *flags)
     assert events[0]["id"] == 2
     assert events[0]["message"]["method"] == "session/update"
+
+
+@row("api v1 events")
+def _(bench: Bench) -> None:
+    told = bench.shell.lines("api", "v1", "events", "--after", "0badc0de-7", "--limit", "1")
+    assert told[0]["event"] == {"type": "reset"}
+    assert bench.shell.run("api", "v1", "events", "--after", "nonsense").returncode == 2
 
 
 @row("api v1 rpc close")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sandbox_agent.cli.api_rpc import rpc
+from sandbox_agent.cli.api_rpc import events, rpc
 from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
 
@@ -220,3 +220,4 @@ def _build() -> None:
 
 _build()
 v1.add_command(rpc)
+v1.add_command(events)

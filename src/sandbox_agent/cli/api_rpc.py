@@ -1,9 +1,10 @@
-"""`sandbox-agent api v1 rpc`: raw envelopes to and from `/v1/rpc`."""
+"""`sandbox-agent api v1 rpc` and `events`: raw envelopes to and from `/v1/rpc`, and the changes of everything."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -14,8 +15,12 @@ from sandbox_agent.cli.target import Target, run_async, target_options
 from sandbox_agent.core.frames import META
 from sandbox_agent.errors import InvalidParams
 
+if TYPE_CHECKING:
+    from sandbox_agent.client.rpc.sse import ServerEvent
+
 _PATH = "/v1/rpc"
 _CONNECTION = "X-ACP-Connection-Id"
+_LIMIT = click.option("--limit", type=click.IntRange(1), help="Stop after this many events.")
 _ON = click.option("--connection", required=True, help="Connection id, as printed by `post` for initialize.")
 
 
@@ -49,11 +54,26 @@ def post(target: Target, text: str, connection: str | None, agent: str | None) -
 @click.option(
     "--last-event-id", type=click.IntRange(0), help="Start after this event; replaces another reader of the stream."
 )
-@click.option("--limit", type=click.IntRange(1), help="Stop after this many events.")
+@_LIMIT
 @target_options
 def stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
     """Stream events as JSON lines, each with `id` and `message`, until Ctrl-C."""
     run_async(_stream(target, connection, last_event_id, limit))
+
+
+@click.command()
+@click.option("--after", help="Resume after this event, as printed in `id`.")
+@_LIMIT
+@target_options
+def events(target: Target, after: str | None, limit: int | None) -> None:
+    """Follow every change on the server as JSON lines, each with `id` and `event`, until Ctrl-C."""
+
+    async def work() -> None:
+        headers = {} if after is None else {"Last-Event-ID": after}
+        async for event in _follow(target, "/v1/events", headers, limit):
+            print_json({"id": event.position, "event": msgspec.Raw(event.data)})
+
+    run_async(work())
 
 
 @rpc.command()
@@ -81,17 +101,24 @@ async def _post(target: Target, message: dict[str, Any], connection: str | None)
 
 
 async def _stream(target: Target, connection: str, last_event_id: int | None, limit: int | None) -> None:
-    from sandbox_agent.client.rpc.sse import EventParser  # noqa: PLC0415
-
-    headers = {_CONNECTION: connection, "Accept": "text/event-stream"}
+    headers = {_CONNECTION: connection}
     if last_event_id is not None:
         headers["Last-Event-ID"] = str(last_event_id)
+    async for event in _follow(target, _PATH, headers, limit):
+        print_json({"id": event.id, "message": msgspec.Raw(event.data)})
+
+
+async def _follow(target: Target, path: str, headers: dict[str, str], limit: int | None) -> AsyncIterator[ServerEvent]:
+    """The events of a stream, `limit` of them at most."""
+    from sandbox_agent.client.rpc.sse import EventParser  # noqa: PLC0415
+
     parser = EventParser()
     count = 0
-    async with target.open() as sandbox, sandbox.api.stream(_PATH, headers=headers, timeout=60.0) as response:
+    accepting = {**headers, "Accept": "text/event-stream"}
+    async with target.open() as sandbox, sandbox.api.stream(path, headers=accepting, timeout=60.0) as response:
         async for chunk in response.aiter_raw():
             for event in parser.feed(chunk):
-                print_json({"id": event.id, "message": msgspec.Raw(event.data)})
+                yield event
                 count += 1
                 if count == limit:
                     return

@@ -13,7 +13,7 @@ from sandbox_agent.cli.target import Target, target_options
 
 @click.group()
 def store() -> None:
-    """History on this machine's disk."""
+    """Check and repair the saved history."""
 
 
 @store.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +10,8 @@ class ServerEvent:
     id: int | None
     data: bytes
     kind: str = "message"
+    position: str = field(default="", compare=False)
+    """The id as it was sent: that of the server-wide feed is no number."""
 
 
 class EventParser:
@@ -25,15 +27,16 @@ class EventParser:
 
 def _read_block(block: bytes) -> ServerEvent | None:
     event_id: int | None = None
-    kind = "message"
+    kind, position = "message", ""
     data: list[bytes] = []
     for line in block.split(b"\n"):
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ").removesuffix(b"\r")
         if name == b"data":
             data.append(value)
-        elif name == b"id" and value.isdigit():
-            event_id = int(value)
+        elif name == b"id":
+            position = value.decode("utf-8", errors="replace")
+            event_id = int(value) if value.isdigit() else event_id
         elif name == b"event":
             kind = value.decode()
-    return ServerEvent(event_id, b"\n".join(data), kind) if data else None
+    return ServerEvent(event_id, b"\n".join(data), kind, position) if data else None
