@@ -208,7 +208,7 @@ class Hub:
         return Agent(
             agent_id,
             store=self.store,
-            connections=self.clients,
+            connections=self.clients.by_id,
             watcher=self._watch,
             on_exit=self._watch.exited,
             on_change=self._watch.changed,

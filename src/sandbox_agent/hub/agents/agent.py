@@ -81,6 +81,8 @@ class Agent:
     ) -> None:
         self.id = agent_id
         self._relay = Relay(ask_ids, budget=options.budget, policy=options.policy)
+        self.sessions: Mapping[SessionId, Session] = self._relay.sessions
+        """What is under way in each session that it knows; to be looked at only."""
         self.default_policy = options.policy
         self.lifecycle = Lifecycle()
         self.initialized: Initialized | None = None
@@ -172,11 +174,6 @@ class Agent:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._delivery.turn_ended(session)
-
-    @property
-    def sessions(self) -> Mapping[SessionId, Session]:
-        """What is under way in each session that it knows; to be looked at only."""
-        return self._relay.sessions
 
     @property
     def waiting(self) -> int:

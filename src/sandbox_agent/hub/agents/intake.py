@@ -11,7 +11,7 @@ from sandbox_agent.process import AgentProcess
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
 
-_SHARE = 4096
+_SHARE = 8192
 """Lines of one agent that are handled in one turn of the loop."""
 _BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
 """Bytes waiting for the store at which agents are made to wait, and at which they go on."""

@@ -20,22 +20,23 @@ class Clients(Mapping[ConnectionId, Connection]):
         self._store = store
         self._limit = limit
         self._window_bytes = window_bytes
-        self._open: dict[ConnectionId, Connection] = {}
+        self.by_id: dict[ConnectionId, Connection] = {}
+        """For the hot path, which looks a connection up for every message; to be looked at only."""
         self._item_listeners: set[ConnectionId] = set()
         self._at_close: dict[ConnectionId, list[Callable[[], None]]] = {}
 
     def __getitem__(self, connection_id: ConnectionId) -> Connection:
-        return self._open[connection_id]
+        return self.by_id[connection_id]
 
     def __iter__(self) -> Iterator[ConnectionId]:
-        return iter(self._open)
+        return iter(self.by_id)
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.by_id)
 
     def require_place(self) -> None:
         """Raises TooMany."""
-        if len(self._open) >= self._limit:
+        if len(self.by_id) >= self._limit:
             raise TooMany(f"connection limit ({self._limit}) reached")
 
     def add(
@@ -57,14 +58,14 @@ class Clients(Mapping[ConnectionId, Connection]):
             lambda own, part: Stream(self._store, own, memory_limit=self._window_bytes // part),
             dispatch,
         )
-        self._open[connection.id] = connection
+        self.by_id[connection.id] = connection
         if _wants_items(capabilities):
             self._item_listeners.add(connection.id)
         return connection
 
     def find(self, connection_id: str) -> Connection:
         """Raises UnknownConnection."""
-        found = self._open.get(ConnectionId(connection_id))
+        found = self.by_id.get(ConnectionId(connection_id))
         if found is None:
             raise UnknownConnection(connection_id)
         return found
@@ -75,7 +76,7 @@ class Clients(Mapping[ConnectionId, Connection]):
 
     async def close(self, connection: Connection) -> None:
         """End its streams and answer whoever waits at it."""
-        del self._open[connection.id]
+        del self.by_id[connection.id]
         self._item_listeners.discard(connection.id)
         for act in self._at_close.pop(connection.id, ()):
             act()
@@ -90,7 +91,7 @@ class Clients(Mapping[ConnectionId, Connection]):
     def item_listeners(self, session: Session | None) -> list[Connection]:
         """Those attached that asked for whole items at the end of a turn."""
         attached = session.connections if session is not None else ()
-        return [self._open[name] for name in attached if name in self._item_listeners and name in self._open]
+        return [self.by_id[name] for name in attached if name in self._item_listeners and name in self.by_id]
 
 
 def new_connection_id() -> ConnectionId:

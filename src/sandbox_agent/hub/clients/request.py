@@ -31,7 +31,7 @@ class _WithMeta(msgspec.Struct):
     meta: _Meta | None = msgspec.field(name="_meta", default=None)
 
 
-_META_BYTES = META.encode()
+_META_BYTES, _BACKSLASH = META.encode(), ord("\\")
 _NOTHING = Ours()
 
 
@@ -91,9 +91,14 @@ class Request(msgspec.Struct, frozen=True):
         self.connection.reply(self.ticket, line, session or self.frame.session, self.method)
 
 
+def says_nothing(raw: bytes) -> bool:
+    """Whether a message has surely nothing of ours in it: without an escape our key would stand there as it is."""
+    return _META_BYTES not in raw and _BACKSLASH not in raw
+
+
 def read_ours(raw: bytes, method: str) -> Ours:
     """Our part of `params._meta` in a message of a client. Raises InvalidParams."""
-    if _META_BYTES not in raw and b"\\u" not in raw:  # without an escape our key stands there as it is
+    if says_nothing(raw):
         return _NOTHING
     try:
         meta = frames.decode(frames.params_of(raw), _WithMeta).meta

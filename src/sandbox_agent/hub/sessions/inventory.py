@@ -38,15 +38,16 @@ class Inventory:
 
     def resolve_held(self, wanted: SessionName) -> SessionRecord | None:
         """The session in use that this name means, as far as can be said without the store."""
-        key = self._aliases.get(wanted.name)
-        if key is not None and wanted.agent in (None, key.agent):
-            return self._held.get(key)
         session = SessionId(wanted.name)
         agent = wanted.agent or wanted.prefer
         found = self._held.get(SessionKey(agent, session)) if agent is not None else None
-        if found is None and wanted.agent is None and len(keys := self._by_id.get(session, ())) == 1:
-            return self._held.get(next(iter(keys)))
-        return found
+        if found is not None:
+            return found
+        key = self._aliases.get(wanted.name)
+        if key is not None and wanted.agent in (None, key.agent):
+            return self._held.get(key)
+        keys = self._by_id.get(session, ()) if wanted.agent is None else ()
+        return self._held.get(next(iter(keys))) if len(keys) == 1 else None
 
     async def resolve(self, wanted: SessionName) -> SessionRecord:
         """The session with this id or alias, for one who will use it: there is one record of it from now on.

@@ -9,11 +9,12 @@ from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.core.json_values import as_object
+from sandbox_agent.core.session import Phase
 from sandbox_agent.errors import AgentUnsupported, RemoteError, SandboxAgentError, SessionEnded, UnknownSession
 from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.request import Request, named, read_ours
+from sandbox_agent.hub.clients.request import Request, named, read_ours, says_nothing
 from sandbox_agent.hub.sessions.establish import Established, NewSession, agent_params, read_wishes
 from sandbox_agent.hub.sessions.items import Items
 from sandbox_agent.hub.sessions.sessions import Sessions
@@ -38,6 +39,16 @@ class SessionRequests:
         self._items = items
         self._tasks = tasks
         self._environ = environ
+
+    def _plain(self, request: Request) -> Agent | None:
+        """The agent of a live session of the connection's own agent, named by its id with nothing of ours beside it.
+
+        That is what `resolve` prefers: most requests are such, and need no more than this look."""
+        agent = self._agents.find(request.connection.agent)
+        if agent is None or not agent.is_ready or not says_nothing(request.raw):
+            return None
+        session = agent.sessions.get(request.frame.session)  # type: ignore[arg-type]  # None is no session
+        return agent if session is not None and session.phase is Phase.LIVE else None
 
     def prompt(self, request: Request) -> None:
         turn_id = request.ours().turn_id
@@ -69,14 +80,11 @@ class SessionRequests:
 
     def pass_on(self, request: Request) -> None:
         """Any other request of a session: at once if the session is live, else when it has been woken."""
-        record = self._sessions.resolve_held(request.target())
-        if record is not None:
-            agent = self._agents.get(record.agent)
-            session = agent.sessions.get(record.session_id)
-            if session is not None and session.is_live and agent.is_ready:
-                agent.call(_addressed(request, record))
-                return
-        self._tasks.answer(request, self._pass_on_later(request))
+        agent = self._plain(request)
+        if agent is not None:
+            agent.call(request)
+        else:
+            self._tasks.answer(request, self._pass_on_later(request))
 
     async def _pass_on_later(self, request: Request) -> None:
         record = await self._sessions.resolve(request.target())
