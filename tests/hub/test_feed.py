@@ -144,6 +144,18 @@ async def test_a_client_that_speaks_acp_only_follows_on_its_stream(client: RpcCl
         assert not any(m.get("method") == "_sandboxagent/feed/changed" for m in events.messages[quiet:])
 
 
+async def test_following_again_and_again_holds_nothing_more_and_tells_each_change_once(client: RpcClient) -> None:
+    async with client.stream() as events:
+        for _ in range(50):
+            await client.call("_sandboxagent/feed/follow")
+        session = await client.new_session()
+        await client.prompt(session, "once")
+        ended = lambda m: m.get("method") == "_sandboxagent/feed/changed" and m["params"]["type"] == "turn.ended"  # noqa: E731
+        await events.wait_for(ended)
+        positions = [m["params"]["id"] for m in events.messages if m.get("method") == "_sandboxagent/feed/changed"]
+        assert len(positions) == len(set(positions))
+
+
 def _tell(feed: Feed, number: int) -> None:
     feed.tell("x", lambda: {"number": number})
 

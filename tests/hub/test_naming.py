@@ -62,7 +62,9 @@ async def test_a_session_is_not_looked_for_at_another_agent_than_the_one_named(t
     ):
         session = await one.new_session()
         answer = await one.request("session/prompt", prompt_params(session, "hi", agent="b"))
-        assert "unknown session" in answer["error"]["message"].lower() or answer["error"]["code"] in (-32002, -32602)
+        assert answer["error"]["message"] == f"no session with id or alias {session!r}"
+        at_a = await one.call("_sandboxagent/session/events", {"sessionId": session})
+        assert "session/prompt" not in str(at_a), "it ran at another agent"
         wrong = await one.request("session/prompt", prompt_params(session, "hi", agent=5))
         assert wrong["error"]["code"] == -32602
         assert "agent" in wrong["error"]["message"]

@@ -132,3 +132,27 @@ async def test_params_of_the_wrong_type_do_not_become_a_record_at_an_agent_that_
         assert len((await rude.http.get("/v1/sessions")).json()["sessions"]) == 1
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as again:
         assert len((await again.http.get("/v1/sessions")).json()["sessions"]) == 1
+
+
+async def test_files_that_an_agent_asks_for_and_does_not_read_cost_bounded_memory(tmp_path: Path) -> None:
+    large = tmp_path / "large.txt"
+    large.write_bytes(b"x" * (16 * MIB))
+    async with (
+        running_server(tmp_path, "--no-token", config=config("reads", max_inline_bytes=64 * MIB)) as server,
+        connected(server.url, "rude") as rude,
+    ):
+        session = await rude.new_session()
+        before = memory(server)
+        prompt = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt"}
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": str(large)}]}
+        await rude.post({**prompt, "params": params}, Prefer="respond-async")
+        highest = before
+        async with asyncio.timeout(30):
+            while highest - before < 16 * MIB:  # it has begun to answer
+                await asyncio.sleep(0.02)
+                highest = max(highest, memory(server))
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            highest = max(highest, memory(server))
+        assert highest - before < 256 * MIB, "40 answers of 16 MiB would be 640 MiB"
+        assert (await rude.http.get("/v1/health")).status_code == 200

@@ -32,6 +32,11 @@ def on_prompt(word: str, request: dict[str, Any]) -> None:
             options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
             params = {"sessionId": session, "toolCall": call, "options": options}
             send({"id": f"ask-{number}", "method": "session/request_permission", "params": params})
+    elif word == "reads":
+        path = request["params"]["prompt"][0]["text"]
+        for number in range(40):
+            send({"id": number, "method": "fs/read_text_file", "params": {"sessionId": session, "path": path}})
+        time.sleep(600)
     elif word == "kinds":
         for number in range(60_000):
             update = {"sessionUpdate": "tool_call", "toolCallId": f"{number:0200d}", "title": "t", "kind": "read"}

@@ -92,7 +92,11 @@ class Connection:
         waiter = Waiter(self._waiters, ticket, frame.method, give)
         if timeout is not None:
             self._deadlines.add(waiter, timeout)
-        self._dispatch(self, ticket, frame, raw)
+        try:
+            self._dispatch(self, ticket, frame, raw)
+        except BaseException:
+            waiter.abandon()  # whoever asked is told by the exception
+            raise
         return waiter.abandon
 
     def submit(self, frame: Frame, raw: bytes) -> None:

@@ -27,6 +27,8 @@ class FeedExtensions:
         self._feed = feed
         self._clients = clients
         self._following: dict[ConnectionId, Callable[[], None]] = {}
+        self._known: set[ConnectionId] = set()
+        """Those that have followed once: they are waited for no more than once."""
         self.methods: dict[str, Method] = {
             "_sandboxagent/feed/follow": self._follow,
             "_sandboxagent/feed/unfollow": self._unfollow,
@@ -42,14 +44,20 @@ class FeedExtensions:
             connection.deliver_own(None, frames.notification(CHANGED, body))
 
         position = self._feed.position
+        if connection.id not in self._known:
+            self._known.add(connection.id)
+            self._clients.at_close(connection, lambda: self._forget(connection.id))
         self._stop(connection.id)
         self._following[connection.id] = self._feed.follow(after, tell)
-        self._clients.at_close(connection, lambda: self._stop(connection.id))
         return {"after": after or position}
 
     async def _unfollow(self, request: Request) -> dict[str, Any]:
         self._stop(request.connection.id)
         return {}
+
+    def _forget(self, connection: ConnectionId) -> None:
+        self._known.discard(connection)
+        self._stop(connection)
 
     def _stop(self, connection: ConnectionId) -> None:
         leave = self._following.pop(connection, None)
