@@ -111,17 +111,7 @@ class Hub:
             ClientCall.SESSION: self._requests.pass_on,
             ClientCall.AGENT: self._to_agent,
         }
-        self._in_a_task: dict[ClientCall, Callable[[Request], Coroutine[Any, Any, None]]] = {
-            ClientCall.INITIALIZE: self._handshake_again,
-            ClientCall.LIST: self._extensions.list_sessions,
-            ClientCall.CREATE: self._requests.create,
-            ClientCall.LOAD: self._requests.load,
-            ClientCall.RESUME: self._requests.resume,
-            ClientCall.FORK: self._requests.fork,
-            ClientCall.CONFIGURE: self._requests.configure,
-            ClientCall.FINISH: self._requests.finish,
-            ClientCall.SERVER: self._extensions.answer,
-        }
+        self._in_a_task = self._calls_in_a_task()
 
     async def open_connection(
         self,
@@ -203,6 +193,19 @@ class Hub:
                 self.tasks.answer(request, self._in_a_task[call](request))
         except SandboxAgentError as error:
             request.fail(error)
+
+    def _calls_in_a_task(self) -> dict[ClientCall, Callable[[Request], Coroutine[Any, Any, None]]]:
+        return {
+            ClientCall.INITIALIZE: self._handshake_again,
+            ClientCall.LIST: self._extensions.list_sessions,
+            ClientCall.CREATE: self._requests.create,
+            ClientCall.LOAD: self._requests.load,
+            ClientCall.RESUME: self._requests.resume,
+            ClientCall.FORK: self._requests.fork,
+            ClientCall.CONFIGURE: self._requests.configure,
+            ClientCall.FINISH: self._requests.finish,
+            ClientCall.SERVER: self._extensions.answer,
+        }
 
     def _make_agent(self, agent_id: AgentId) -> Agent:
         return Agent(
