@@ -7,9 +7,12 @@ PIP    := $(BIN)/$(PIP_INSTALL) --require-hashes
 SELF   := $(BIN)/$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e .
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
 
+# Tests start Python thousands of times: where nothing may be cached, each start compiles everything anew, twice the work.
+unexport PYTHONDONTWRITEBYTECODE
+
 PREFIX ?= $(HOME)/.local
 
-.PHONY: setup demo install uninstall test packages generated test-agents dist docs check bench lock format clean
+.PHONY: setup demo install uninstall test simulate fuzz packages generated test-agents dist docs version release-check check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
@@ -29,8 +32,18 @@ install:                     ## put the command `sandbox-agent` into $(PREFIX)/b
 uninstall:                   ## undo `make install`
 	rm -rf $(PREFIX)/lib/sandbox-agent $(PREFIX)/bin/sandbox-agent
 
+WORKERS ?= 3
 test: $(VENV)/.dev packages  ## all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+SECONDS ?= 60
+simulate: $(VENV)/.dev       ## simulated histories of hub, relay and store, new ones each time; SECONDS=600 looks longer
+	@PYTHONPATH=tests $(BIN)/python -m simulation --seconds $(SECONDS)
+
+fuzz: $(VENV)/.dev           ## new inputs without end for what parses bytes: SECONDS for each of TARGETS (all by default)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/$(PIP_INSTALL) --only-binary :all: atheris==3.0.0 || \
+		echo "atheris cannot be installed here: inputs are made without the guidance of coverage"
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) $(TARGETS)
 
 packages: sdks/typescript/node_modules/.installed inspector/node_modules/.installed ## what the TypeScript tests need
 
@@ -43,9 +56,9 @@ packages: sdks/typescript/node_modules/.installed inspector/node_modules/.instal
 generated: $(VENV)/.dev      ## what the TypeScript SDK takes from the server's tables
 	@$(BIN)/python sdks/typescript/scripts/methods.py
 
-test-agents: $(VENV)/.dev    ## the real agents against a loopback LLM; REGENERATE=1 writes docs/agents.md
-	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n 2 \
-		--dist loadgroup tests/real_agents tests/agents/test_real_agents.py $(PYTEST_ARGS)
+test-agents: $(VENV)/.dev packages  ## the real agents against a loopback LLM; FULL=1 for all of them, REGENERATE=1 writes docs/agents.md
+	@SANDBOX_AGENT_REAL_AGENTS=$${SANDBOX_AGENT_REAL_AGENTS:-.cache/agents} $(BIN)/python -m pytest -n $(WORKERS) \
+		--dist loadgroup tests/real_agents tests/opencode tests/agents/test_real_agents.py tests/agents/test_real_conformance.py $(PYTEST_ARGS)
 
 dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in clean environments; publishes nothing
 	@rm -rf dist && mkdir dist
@@ -55,6 +68,16 @@ dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in
 
 docs: $(VENV)/.docs          ## the documentation as a site in site/, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "built site/index.html"
+
+version: $(VENV)/.dev packages ## write VERSION wherever it stands, date the changelog, and rebuild what contains it
+	@$(BIN)/python tools/release.py version $(VERSION)
+	@WRITE_DOCS=1 $(BIN)/python -m pytest -n 0 -q tests/http/api/test_openapi.py -k copy_under_docs
+	@cd sdks/typescript && npm run --silent api
+	@cd inspector && npm run --silent build
+
+release-check: $(VENV)/.dev  ## everything that must hold before a release is tagged: see CONTRIBUTING.md
+	@$(BIN)/python tools/release.py check
+	@$(MAKE) --no-print-directory check dist docs
 
 check: $(VENV)/.dev          ## lint, format, types, import arrow
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

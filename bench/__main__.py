@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="every scenario at three sizes, more rounds")
     parser.add_argument("--rounds", type=int, help="how often each case runs  [2, or 3 with --full]")
     parser.add_argument("--only", nargs="*", help="names of cases, or beginnings of them; writes no page")
+    parser.add_argument("--write", action="store_true", help="renew docs/performance.md; otherwise no file changes")
     wanted = parser.parse_args()
     if find_peer() is None:
         raise SystemExit("the peer cannot be installed: npm is needed, and the package registry")
@@ -23,10 +24,7 @@ def main() -> None:
         cases = [case for case in cases if case.name.startswith(tuple(wanted.only))]
     results = run_cases(cases, rounds=wanted.rounds or (3 if wanted.full else 2), form=form)
     print(f"\n{form} form: {results.seconds:.0f} s; raw results in {CACHE / 'results.json'}")
-    if wanted.only:
-        print(report.table(results))
-    else:
-        print(report.write(results))
+    print(report.write(results) if wanted.write and not wanted.only else report.table(results))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from bench.servers import Ours
 from bench.workshop import ROOT
 
 EVENTS = 100_000
+PATIENCE_MS = 30_000
+"""On a machine with other work the server may not run for seconds: that is no lost event."""
 
 
 def measure(server: Ours) -> dict[str, float]:
@@ -29,7 +31,9 @@ def measure(server: Ours) -> dict[str, float]:
         conversation = server.converse()
         before = server.cpu()
         with begin_prompts(server, [conversation], f"flood {EVENTS} 100") as begin:
-            figures = load.read_streams(server.port, [conversation.stream()], expected=EVENTS, begin=begin)
+            figures = load.read_streams(
+                server.port, [conversation.stream()], expected=EVENTS, begin=begin, idle_ms=PATIENCE_MS
+            )
         if figures["missing"] or figures["doubled"]:
             raise RuntimeError(f"events lost or doubled: {figures}")
         found["stream: µs of CPU per event"] = (server.cpu() - before) / EVENTS * 1e6

@@ -38,6 +38,9 @@ GROWTHS = (
     Growth("CPU µs per event, by active streams", "cpu_us", {f"active-{n}": n for n in (20, 50, 200)}),
     Growth("MB at most while GET, by MiB", "rss_mb", {"get-64": 64, "get": 256, "get-1024": 1024}),
     Growth("MB at most while PUT, by MiB", "rss_mb", {"put-64": 64, "put": 256, "put-1024": 1024}),
+    Growth("CPU µs per event and client, by attached clients", "cpu_us", {f"audience-{n}": n for n in (1, 10, 100)}),
+    Growth("µs per event of a loaded history", "us_each", {f"history-{n}": n for n in (10_000, 100_000)}),
+    Growth("ms of `session/list`, by sessions", "ms", {f"list-{n}": n for n in (100, 1_000, 10_000)}),
     Growth("ms of a tar, by files", "ms", {"tar-500": 500, "tar": 2000, "tar-8000": 8000}),
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.load import Figures
-from bench.scenarios import crowds, files, round_trips, starting, streams
+from bench.scenarios import crowds, felt, files, processes, round_trips, starting, streams, versions
 from bench.servers import Ours, OursAsPeer, OursAtAcp, OursPlain, Peer, Server
 
 OURS: Callable[[], Server] = Ours
@@ -23,7 +23,7 @@ class Case:
     """One scenario at one size. `name` is what results and the report know it by."""
 
     name: str
-    run: Callable[[Server], Figures]
+    run: Callable[..., Figures]
     servers: tuple[Callable[[], Server], ...] = ALL
     rounds: int | None = None
     """Fewer than the others have, for what takes long."""
@@ -44,10 +44,29 @@ def quick() -> list[Case]:
         Case("stalled", flood(events=100_000, stall_ms=1000), pair, rounds=1),
         Case("latency", partial(streams.single_events, events=300), ALL + DOORS),
         Case("replay", partial(streams.replay, events=50_000), pair, rounds=1),
+        Case("versions", partial(versions.translate, events=100_000), (OURS,)),
         Case("sessions-50", partial(crowds.open_sessions, sessions=50), pair, rounds=1),
+        Case("run", partial(processes.run_commands, times=200), pair),
+        Case("output", partial(processes.follow_output, lines=100_000), pair),
         Case("get", partial(files.get_file, mebibytes=256), pair),
         Case("put", partial(files.put_file, mebibytes=256), pair, rounds=1),
         Case("tar", partial(files.upload_tar, files=2000), pair),
+        *_felt(history=10_000, sessions=500),
+    ]
+
+
+def _felt(*, history: int, sessions: int) -> list[Case]:
+    """What people feel; the peer has no such commands, histories or lists."""
+    return [
+        Case("commands", felt.run_commands, (OURS,), rounds=1),
+        Case("first", felt.first_answer, (OURS,)),
+        Case("websocket", partial(felt.over_websocket, times=1000), (OURS,)),
+        *(
+            Case(f"audience-{n}", partial(felt.audience, clients=n, events=5_000), (OURS,), rounds=1)
+            for n in (1, 10, 100)
+        ),
+        Case(f"history-{history}", partial(felt.open_history, events=history), (OURS,), rounds=1),
+        Case(f"list-{sessions}", partial(felt.list_sessions, sessions=sessions), (OURS,), rounds=1),
     ]
 
 
@@ -75,6 +94,7 @@ def full() -> list[Case]:
             Case(f"replay{tag}", partial(streams.replay, events=n), (OURS, MEMORY, PEER), rounds=2)
             for tag, n in (("-5k", 5_000), ("", 50_000), ("-500k", 500_000))
         ),
+        Case("versions", partial(versions.translate, events=300_000), (OURS,)),
         *(
             Case(f"sessions-{n}", partial(crowds.open_sessions, sessions=n), (OURS, MEMORY, PEER), rounds=1)
             for n in (50, 500)
@@ -90,6 +110,8 @@ def full() -> list[Case]:
             )
             for n in (20, 50, 200)
         ),
+        Case("run", partial(processes.run_commands, times=1000), pair),
+        Case("output", partial(processes.follow_output, lines=100_000), pair),
         *(
             Case(f"get{tag}", partial(files.get_file, mebibytes=n), pair)
             for tag, n in (("-64", 64), ("", 256), ("-1024", 1024))
@@ -102,4 +124,8 @@ def full() -> list[Case]:
             Case(f"tar{tag}", partial(files.upload_tar, files=n), pair)
             for tag, n in (("-500", 500), ("", 2000), ("-8000", 8000))
         ),
+        *_felt(history=100_000, sessions=10_000),
+        Case("history-10000", partial(felt.open_history, events=10_000), (OURS,), rounds=1),
+        *(Case(f"list-{n}", partial(felt.list_sessions, sessions=n), (OURS,), rounds=1) for n in (100, 1_000)),
+        Case("flood-500", flood(sessions=500, events=200, idle_ms=5000), (OURS,), rounds=1),
     ]

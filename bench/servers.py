@@ -67,6 +67,7 @@ class Server:
     name = ""
     label = ""
     is_ours = False
+    start_patience = 30.0
 
     def __init__(self) -> None:
         self.port = 0
@@ -84,15 +85,14 @@ class Server:
 
     def start(self) -> float:
         """Start, and give the seconds until the first 200 on health."""
-        (CACHE / "run").mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=CACHE / "run"))
+        self.prepare_folder()
         self.port = _free_port()
         with (self.folder / "log").open("wb") as log:
             began = time.perf_counter()
             self._process = subprocess.Popen(
                 self.command(), env=self.environment(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
-        while time.perf_counter() - began < 30:
+        while time.perf_counter() - began < self.start_patience:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.call("GET", "/v1/health")[0] == 200:
                     return time.perf_counter() - began
@@ -101,15 +101,26 @@ class Server:
             time.sleep(0.002)
         raise RuntimeError(f"{self.name} did not start: {(self.folder / 'log').read_text()[-2000:]}")
 
-    def stop(self) -> None:
+    def prepare_folder(self) -> None:
+        """A folder of its own, which `stop` takes away."""
+        (CACHE / "run").mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=CACHE / "run"))
+
+    def terminate(self, patience: float) -> bool:
+        """Ask it to end; say whether it has in time. What it leaves behind stays to be looked at until `stop`."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(3)
+                self._process.wait(patience)
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait(5)
+                return False
+        return True
+
+    def stop(self) -> None:
+        if self._process is not None and not self.terminate(3):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(5)
         _end_children_of(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -206,8 +217,8 @@ class Ours(Server):
     def auth(self) -> dict[str, str]:
         return {"authorization": f"Bearer {TOKEN}"}
 
-    def connect(self) -> tuple[tuple[str, str], ...]:
-        meta = {"sandboxagent.dev": {"agent": "stub"}}
+    def connect(self, agent: str = "stub") -> tuple[tuple[str, str], ...]:
+        meta = {"sandboxagent.dev": {"agent": agent}}
         _, found = self.rpc("/v1/rpc", "initialize", {"protocolVersion": 1, "_meta": meta}, {})
         return (*self.auth.items(), ("x-acp-connection-id", found["x-acp-connection-id"]))
 
@@ -237,8 +248,8 @@ class OursAtAcp(Ours):
         self.name = "ours-acp"
         self.label = "ours, /acp"
 
-    def connect(self) -> tuple[tuple[str, str], ...]:
-        meta = {"sandboxagent.dev": {"agent": "stub"}}
+    def connect(self, agent: str = "stub") -> tuple[tuple[str, str], ...]:
+        meta = {"sandboxagent.dev": {"agent": agent}}
         _, found = self.rpc("/acp", "initialize", {"protocolVersion": 1, "_meta": meta}, {})
         return (*self.auth.items(), ("acp-connection-id", found["acp-connection-id"]))
 

@@ -1,6 +1,8 @@
 """`python -m bench.soak`: clients that come and go, agents that are killed, cancels and permissions at random.
 
-It ends with a verdict: no event lost or doubled, no process or file descriptor left, memory flat after a warm-up.
+It ends with a verdict: no event lost or doubled, no process or file descriptor left, memory flat after a warm-up. With
+`--hostile`, agents and clients that do all they should not run beside the good ones, at moderate rates, and the times
+of health are compared with those of an idle server of the same run.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from bench import chart
 from bench.report import PLOTS, replace_part
 from bench.servers import Ours, process_tree
 from bench.soak_client import Connection, Ledger, Wrong
+from bench.soak_health import measured, percentile
+from bench.soak_hostile import PAUSES, CarelessClient, HostileOurs, provoke
 
 FLAT = 0.5
 """Megabytes per minute that still count as flat: what allocators do over ten minutes."""
@@ -28,19 +33,42 @@ LONG_ENOUGH = 5.0
 """Minutes before memory is judged."""
 
 
+SLOW_HEALTH = 100.0
+"""Milliseconds at the 99th percentile. On a machine that is busy otherwise, three times what an idle server takes."""
+
+PIPES_OF_AN_AGENT = 4
+CARELESS_CLIENTS = 4
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How hard the good ones work: seconds between two acts of a session, and between two kills of all agents."""
+
+    pause: float = 0.5
+    kills: tuple[float, float] = (8, 20)
+    largest_flood: int = 2000
+
+
+CALM = Manner(pause=4.0, kills=(45, 90), largest_flood=300)
+"""Beside hostile ones: it is not about load."""
+
+
 @dataclass
 class Tally:
     acts: Counter[str] = field(default_factory=Counter)
     events: int = 0
     samples: list[tuple[float, float, int]] = field(default_factory=list)
     """Seconds, megabytes, file descriptors."""
+    wrongs: list[str] = field(default_factory=list)
+    """What was lost, doubled or not answered; whoever met it began anew."""
 
 
 class Actor:
     """One session, and whoever happens to be its client."""
 
-    def __init__(self, port: int, seed: int, tally: Tally) -> None:
+    def __init__(self, port: int, seed: int, tally: Tally, manner: Manner) -> None:
         self._port = port
+        self._manner = manner
         self._random = random.Random(seed)
         self._tally = tally
         self._ledger = Ledger()
@@ -57,7 +85,7 @@ class Actor:
             act = self._random.choices(list(acts), list(acts.values()))[0]
             await act()
             self._tally.acts[act.__name__.strip("_")] += 1
-            await asyncio.sleep(self._random.random() * 0.5)
+            await asyncio.sleep(self._random.random() * self._manner.pause)
         self._tally.events += self._ledger.events
         await self._connection.close()
 
@@ -74,7 +102,7 @@ class Actor:
         return str(answer["result"]["stopReason"])
 
     async def _flood(self) -> None:
-        wanted = self._random.randrange(1, 2000)
+        wanted = self._random.randrange(1, self._manner.largest_flood)
         before = self._ledger.events
         reason = await self._prompt(f"flood {wanted} 100")
         came = self._ledger.events - before
@@ -106,7 +134,7 @@ class Actor:
 
     async def _blink(self) -> None:
         """Leave the stream in the middle of a turn, and come back for the rest."""
-        turn = asyncio.create_task(self._prompt("flood 1500 100"))
+        turn = asyncio.create_task(self._prompt(f"flood {self._manner.largest_flood} 100"))
         await asyncio.sleep(self._random.random() * 0.05)
         await self._connection.leave()
         await asyncio.sleep(self._random.random() * 0.2)
@@ -120,9 +148,9 @@ class Actor:
         self._connection.listen()
 
 
-async def kill_agents(server: Ours, until: float, tally: Tally) -> None:
+async def kill_agents(server: Ours, until: float, tally: Tally, manner: Manner) -> None:
     while time.monotonic() < until - 5:
-        await asyncio.sleep(random.uniform(8, 20))
+        await asyncio.sleep(random.uniform(*manner.kills))
         for pid in process_tree(server.pid)[1:]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -140,14 +168,31 @@ def count_files(server: Ours) -> int:
     return len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
 
 
-async def soak(server: Ours, *, minutes: float, sessions: int) -> Tally:
+async def soak(server: Ours, *, minutes: float, sessions: int, is_hostile: bool) -> Tally:
     tally = Tally()
+    manner = CALM if is_hostile else Manner()
     until = time.monotonic() + minutes * 60
     sampling = asyncio.create_task(take_samples(server, tally))
+
+    async def persist(run: Callable[[], Awaitable[None]]) -> None:
+        while time.monotonic() < until:
+            try:
+                await run()
+            except (Wrong, OSError) as error:
+                tally.wrongs.append(f"{type(error).__name__}: {error}")
+                print(f"after {tally.samples[-1][0]:.0f} s: {tally.wrongs[-1][:500]}", flush=True)
+
     async with asyncio.TaskGroup() as group:
         for seed in range(sessions):
-            group.create_task(Actor(server.port, seed, tally).run(until))
-        group.create_task(kill_agents(server, until, tally))
+            group.create_task(persist(lambda seed=seed: Actor(server.port, seed, tally, manner).run(until)))  # type: ignore[misc]
+        group.create_task(kill_agents(server, until, tally, manner))
+        if is_hostile:
+            for kind in PAUSES:
+                group.create_task(persist(lambda kind=kind: provoke(server.port, kind, until, tally.acts)))  # type: ignore[misc]
+            for seed in range(CARELESS_CLIENTS):
+                group.create_task(
+                    persist(lambda seed=seed: CarelessClient(server.port, seed, tally.acts).run(until))  # type: ignore[misc]
+                )
     sampling.cancel()
     return tally
 
@@ -164,39 +209,66 @@ def growth(samples: list[tuple[float, float, int]]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--sessions", type=int, default=50)
+    parser.add_argument("--sessions", type=int, help="good ones  [50, or 10 with --hostile]")
+    parser.add_argument("--hostile", action="store_true", help="hostile agents and clients beside the good ones")
     wanted = parser.parse_args()
-    server = Ours()
-    server.start()
-    try:
-        files = count_files(server)
-        tally = asyncio.run(soak(server, minutes=wanted.minutes, sessions=wanted.sessions))
-        time.sleep(1.0)
-        left = count_files(server) - files
-        started = process_tree(server.pid)
-    finally:
-        server.stop()
-    orphans = [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    server, idle = (HostileOurs() if wanted.hostile else Ours()), Ours()
+    sessions = wanted.sessions or (10 if wanted.hostile else 50)
+    with idle.running():
+        server.start()
+        try:
+            files = count_files(server)
+            with measured(idle.folder / "health", server.port, idle.port) as (health, idle_health):
+                tally = asyncio.run(soak(server, minutes=wanted.minutes, sessions=sessions, is_hostile=wanted.hostile))
+            time.sleep(1.0)
+            left = count_files(server) - files
+            started = process_tree(server.pid)
+            busy = server.cpu() / (wanted.minutes * 60)
+            server.terminate(10.0)
+            orphans = [pid for pid in started if is_alive(pid)]
+        finally:
+            server.stop()
     slope = growth(tally.samples)
-    problems = []
-    if left > 5:  # the agent's three pipes, and what a store opens once
+    problems = [*tally.wrongs]
+    if left > PIPES_OF_AN_AGENT * (1 + (len(PAUSES) if wanted.hostile else 0)) + 1:  # and what a store opens once
         problems.append(f"{left} file descriptors are left")
     if orphans:
         problems.append(f"processes are left: {orphans}")
     if slope > FLAT and wanted.minutes >= LONG_ENOUGH:
         problems.append(f"memory grows by {slope:.2f} MB a minute")
-    text = describe(tally, wanted.minutes, wanted.sessions, slope, left, problems)
+    if -1.0 in health:
+        problems.append(f"health was not answered {health.count(-1.0)} times")
+    if percentile(health, 0.99) > max(SLOW_HEALTH, 3 * percentile(idle_health, 0.99)):
+        problems.append("health is slow")
+    text = describe(tally, wanted.minutes, sessions, slope, left, problems)
+    text += f" Health: {times(health)}; an idle server beside it: {times(idle_health)}. "
+    text += f"The server used {busy:.0%} of a core."
     print(text)
-    if wanted.minutes >= 2:
-        PLOTS.mkdir(parents=True, exist_ok=True)
-        lines = {
-            "memory, MB": [(at, memory) for at, memory, _ in tally.samples],
-            "open files": [(at, float(files)) for at, _, files in tally.samples],
-        }
-        (PLOTS / "soak.svg").write_text(chart.lines("Soak", lines, unit="", across="seconds"))
-        replace_part("soak", text + "\n\n![Soak: memory and open files](performance/soak.svg)")
+    if wanted.minutes >= 2 and not wanted.hostile:
+        write_page(tally, text)
     if problems:
         raise SystemExit(1)
+
+
+def write_page(tally: Tally, text: str) -> None:
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    lines = {
+        "memory, MB": [(at, memory) for at, memory, _ in tally.samples],
+        "open files": [(at, float(files)) for at, _, files in tally.samples],
+    }
+    (PLOTS / "soak.svg").write_text(chart.lines("Soak", lines, unit="", across="seconds"))
+    replace_part("soak", text + "\n\n![Soak: memory and open files](performance/soak.svg)")
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def times(health: list[float]) -> str:
+    p50, p99 = percentile(health, 0.5), percentile(health, 0.99)
+    return f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, at most {max(health):.0f} ms of {len(health):,}"
 
 
 def describe(tally: Tally, minutes: float, sessions: int, slope: float, left: int, problems: list[str]) -> str:

@@ -158,4 +158,6 @@ class Connection:
         self.last_id = number
         self._ledger.take(data)
         if b'"session/request_permission"' in data:
-            self.permission = json.loads(data.removeprefix(b"data: "))
+            message = json.loads(data.removeprefix(b"data: "))
+            if "id" in message:  # a notice may name the method too
+                self.permission = message

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from support.postgres import PostgresServer, running_postgres
 from support.rpc import RpcClient, connected
 from support.server import Server, running_server
 
@@ -21,3 +22,16 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 async def client(server: Server) -> AsyncIterator[RpcClient]:
     async with connected(server.url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """For one test, which may stop it."""
+    with running_postgres() as server:
+        yield server

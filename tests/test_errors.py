@@ -38,6 +38,7 @@ def test_the_tree_that_is_drawn_is_the_tree_of_classes() -> None:
 
 
 @pytest.mark.parametrize("cls", list(classes()), ids=lambda cls: str(cls.__name__))
+@pytest.mark.promise("P-limit-6")
 def test_every_class_knows_how_it_looks_at_the_edge(cls: type[SandboxAgentError]) -> None:
     assert 400 <= cls.status <= 599
     assert -32999 <= cls.code <= -32000

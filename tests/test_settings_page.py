@@ -15,7 +15,7 @@ from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.window import Window
 from sandbox_agent.files import FileLimits, FileService
 from sandbox_agent.http.app import App, AppLimits
-from sandbox_agent.hub.agents.agent import AgentOptions
+from sandbox_agent.hub.agents.options import AgentOptions
 from sandbox_agent.hub.hub import Hub, HubOptions
 from sandbox_agent.settings import Settings
 

@@ -8,6 +8,9 @@ import sys
 import pytest
 
 SLOW = ("acp", "httpx", "pydantic", "rich", "uvicorn", "asyncio")
+UNUSED = ("csv", "http.client", "statistics", "tarfile", "unittest", "urllib.request", "xml", "zipfile")
+"""Of the standard library: what a start does not need, and takes long."""
+FEW_DATACLASSES = 12
 
 
 @pytest.mark.parametrize(
@@ -15,7 +18,11 @@ SLOW = ("acp", "httpx", "pydantic", "rich", "uvicorn", "asyncio")
     [
         ("import sandbox_agent", SLOW),
         ("from sandbox_agent.cli.main import cli; cli(['--help'], standalone_mode=False)", SLOW),
-        ("from sandbox_agent import SandboxAgent", ("acp", "pydantic", "uvicorn")),
+        ("from sandbox_agent import SandboxAgent", ("acp", "httpx", "pydantic", "rich", "tarfile", "uvicorn")),
+        ("from sandbox_agent import lazy_httpx; lazy_httpx.AsyncClient", ("click", "pygments", "rich")),
+        ("import sandbox_agent.settings", ("sandbox_agent.agents.catalog", "sandbox_agent.process")),
+        ("import sandbox_agent.serve", (*UNUSED, "acp", "httpx", "pydantic", "rich", "websockets")),
+        ("import sandbox_agent.mock_agent.__main__", (*UNUSED, "acp", "httpx", "pydantic", "sandbox_agent.core")),
         ("from sandbox_agent.cli.main import cli; cli(['run', '--help'], standalone_mode=False)", ("acp", "pydantic")),
     ],
 )
@@ -23,3 +30,19 @@ def test_slow_modules_are_not_imported_by(program: str, heavy: tuple[str, ...]) 
     code = f"import sys\n{program}\nfound = [m for m in {heavy!r} if m in sys.modules]\nassert not found, found"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_server_makes_few_dataclasses_at_its_start() -> None:
+    """Each is written as source text and compiled when its module is imported: half a millisecond. Structs are not."""
+    code = """
+import sys, sandbox_agent.serve
+made = {
+    value
+    for name, module in list(sys.modules.items()) if name.startswith("sandbox_agent.")
+    for value in vars(module).values()
+    if isinstance(value, type) and value.__module__ == name and "__dataclass_params__" in vars(value)
+}
+print(len(made))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert int(done.stdout) <= FEW_DATACLASSES

@@ -10,11 +10,14 @@ import { useStore } from "./state/store";
 import { nextTheme, type Theme, useTheme } from "./state/theme";
 import type { Act } from "./views/Palette";
 import { SessionList } from "./views/SessionList";
-import { SessionView } from "./views/SessionView";
+import "./views/SessionView.css"; // shared with pages that come without a session
+import "./views/Asks.css";
 import "./App.css";
 
 // What is not in sight at first is fetched when it is.
 const AgentsView = lazy(async () => ({ default: (await import("./views/AgentsView")).AgentsView }));
+const SessionView = lazy(async () => ({ default: (await import("./views/SessionView")).SessionView }));
+const ProcessesPage = lazy(async () => ({ default: (await import("./views/ProcessesView")).ProcessesPage }));
 const NewSession = lazy(async () => ({ default: (await import("./views/NewSession")).NewSession }));
 const Palette = lazy(async () => ({ default: (await import("./views/Palette")).Palette }));
 const Shortcuts = lazy(async () => ({ default: (await import("./views/Palette")).Shortcuts }));
@@ -26,11 +29,11 @@ export function App() {
   const isOut = useStore(isSignedOut);
   const [opened, setOpened] = useState<Opened>(null);
   const [theme, setTheme] = useTheme();
-  const section = path[0] === "agents" ? "agents" : "sessions";
+  const section = path[0] === "agents" || path[0] === "processes" ? path[0] : "sessions";
   const session = section === "sessions" ? (path[1] ?? null) : null;
   const agent = query.get("agent");
   useEffect(() => {
-    if (session === null) document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
+    if (session === null && section !== "processes") document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
   }, [section, session]);
   useEffect(() => watchForNotifications(), []);
   useShortcuts(session, setOpened);
@@ -46,11 +49,21 @@ export function App() {
         <Suspense fallback={<main className="agents-page" />}>
           <AgentsView />
         </Suspense>
+      ) : section === "processes" ? (
+        <Suspense fallback={<main className="processes-page" />}>
+          <ProcessesPage />
+        </Suspense>
       ) : (
         <Body className="body">
           {session === null && <h1 className="visually-hidden">Sessions</h1>}
           <SessionList current={session} onNew={() => setOpened("new")} />
-          {session === null ? <NoSession onNew={() => setOpened("new")} /> : <SessionView key={session} id={session} agent={agent} />}
+          {session === null ? (
+            <NoSession onNew={() => setOpened("new")} />
+          ) : (
+            <Suspense fallback={<main className="session" />}>
+              <SessionView key={session} id={session} agent={agent} />
+            </Suspense>
+          )}
         </Body>
       )}
       <Suspense fallback={null}>
@@ -63,6 +76,7 @@ export function App() {
 }
 
 function NoSession({ onNew }: { onNew: () => void }) {
+  useEffect(() => void import("./views/SessionView"), []); // which is wanted next
   return (
     <section className="session none" aria-label="No session">
       <Empty title="No session is open">
@@ -83,7 +97,7 @@ function NoSession({ onNew }: { onNew: () => void }) {
   );
 }
 
-const TABS = ["Conversation", "Protocol", "Both", "Files", "Changes"];
+const TABS = ["Conversation", "Protocol", "Both", "Files", "Changes", "Terminal"];
 
 /** What the palette offers besides the sessions. */
 function actsOf(session: string | null, agent: string | null, open: (what: Opened) => void, onTheme: () => void): Act[] {
@@ -94,6 +108,7 @@ function actsOf(session: string | null, agent: string | null, open: (what: Opene
     ...views,
     ...find,
     { name: "Agents", hint: "Install, models, logs", run: () => go(["agents"]) },
+    { name: "Processes", hint: "Commands and terminals", run: () => go(["processes"]) },
     { name: "All sessions", hint: "Overview", run: () => go(["sessions"]) },
     { name: "Switch the theme", hint: "Light, dark, as the system", run: onTheme },
     { name: "Notifications", hint: "Tell when something is asked or done", run: () => void toggleNotifications() },
@@ -106,6 +121,7 @@ function useShortcuts(session: string | null, open: (what: Opened) => void): voi
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (document.querySelector("dialog[open]") !== null) return;
+      if (event.target instanceof Element && event.target.closest(".xterm") !== null) return; // the program has the keys
       const isWriting = event.target instanceof Element && event.target.matches("input, textarea, select");
       const isCommand = event.ctrlKey || event.metaKey;
       const key = event.key.toLowerCase();
@@ -155,6 +171,9 @@ function TopBar({ section, theme, onTheme, onOpen }: BarProps) {
         </a>
         <a href={address(["agents"])} aria-current={section === "agents" ? "page" : undefined}>
           Agents
+        </a>
+        <a href={address(["processes"])} aria-current={section === "processes" ? "page" : undefined}>
+          Processes
         </a>
       </nav>
       <button type="button" className="quiet icon-button" aria-label="Commands and sessions" title="Commands and sessions (Ctrl K)" onClick={() => onOpen("palette")}>

@@ -1,7 +1,8 @@
 import type { SessionEvent } from "sandbox-agent-client";
 import { describe, expect, it } from "vitest";
 import { plainText, spansOf } from "../src/parts/ansi";
-import { Timeline, type ToolItem } from "../src/state/timeline";
+import type { ToolItem } from "../src/state/items";
+import { Timeline } from "../src/state/timeline";
 
 function event(source: SessionEvent["source"], message: object, sequence: number | null = null): SessionEvent {
   return { sequence, time: 1, source, message: { jsonrpc: "2.0", ...message } as SessionEvent["message"] };

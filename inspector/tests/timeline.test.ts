@@ -2,7 +2,8 @@ import type { SessionEvent } from "sandbox-agent-client";
 import { describe, expect, it } from "vitest";
 import { diffLines, sideBySide, withContext } from "../src/parts/diff";
 import type { GrowingText } from "../src/state/text";
-import { type TextItem, Timeline, type ToolItem } from "../src/state/timeline";
+import type { TextItem, ToolItem } from "../src/state/items";
+import { Timeline } from "../src/state/timeline";
 
 let sequence = 0;
 
@@ -40,6 +41,13 @@ describe("a timeline", () => {
     timeline.feed([live("agent", { id: 1, result: { stopReason: "end_turn" } }), live("client", prompt(2, "more"))]);
     expect(timeline.items.map(({ kind }) => kind)).toEqual(["user", "agent", "user"]);
     expect(timeline.items[1]).toMatchObject({ body: { text: "Hello" } });
+  });
+
+  it("shows why an agent failed and what to do, which its message may not say", () => {
+    const timeline = new Timeline();
+    const data = { details: "cannot be used as root", hint: "set IS_SANDBOX=1 in a sandbox" };
+    timeline.feed([live("client", prompt(1, "hi")), live("agent", { id: 1, error: { code: -32603, message: "Internal error", data } })]);
+    expect(timeline.items.at(-1)).toMatchObject({ detail: "Internal error\ncannot be used as root\nset IS_SANDBOX=1 in a sandbox" });
   });
 
   it("is busy with a turn of the history only until that turn's answer", () => {

@@ -1,6 +1,7 @@
 import type { SessionEvent } from "sandbox-agent-client";
 import { describe, expect, it } from "vitest";
-import { Timeline, type ToolItem } from "../src/state/timeline";
+import type { ToolItem } from "../src/state/items";
+import { Timeline } from "../src/state/timeline";
 import { ofOpenTurns } from "../src/state/turns";
 
 let now = 0;

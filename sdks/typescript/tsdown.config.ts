@@ -1,7 +1,7 @@
 import { defineConfig } from "tsdown";
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/browser.ts"],
+  entry: { index: "src/index.ts", browser: "src/browser.ts", providers: "src/providers/index.ts" },
   format: "esm",
   platform: "neutral",
   target: "es2022",

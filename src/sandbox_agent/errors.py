@@ -17,7 +17,8 @@
     │   │   └── UnknownSession
     │   ├── Conflict
     │   │   ├── StreamTaken          another reader holds the stream
-    │   │   └── SessionEnded         the session cannot go on
+    │   │   ├── SessionEnded         the session cannot go on
+    │   │   └── SessionElsewhere     another server has it
     │   ├── NotAcceptable
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
@@ -35,11 +36,13 @@
     │   └── AgentTimeout             it did not answer in time
     ├── RemoteError                  the agent answered with an error of its own, passed on as it is
     ├── ConnectionLost               the server cannot be reached, or went away (raised by the SDK)
+    ├── UntrustedCertificate         the server's certificate is not believed (raised by the SDK)
     ├── RequestFailed                the agent answered with an error of its own (raised by the SDK)
     ├── InstallError                 an install did not happen; nothing was changed
     │   └── InstallImpossible        it cannot happen here: runtime, platform or support level
     ├── InsufficientStorage          the disk or the quota is full
     ├── StoreError                   history could not be opened, read or written
+    │   ├── StoreInUse               another server keeps its history there
     │   └── StoreDegraded            history is not being written just now: what must be remembered is refused
     ├── ShuttingDown                 the server is on its way down
     ├── Overloaded                   the server has all the work that it can take
@@ -55,6 +58,22 @@ import re
 from typing import Any, ClassVar
 
 
+def reason_in(error: Any) -> str:
+    """What a JSON-RPC error of an agent says: many say no more than `Internal error` in its message."""
+    body = error if isinstance(error, dict) else {}
+    message = str(body.get("message", "the agent answered with an error"))
+    data = body.get("data")
+    more = data.get("details") or data.get("message") if isinstance(data, dict) else data
+    return f"{message}: {more}" if isinstance(more, str) and more and more != message else message
+
+
+def hint_in(error: Any) -> str | None:
+    """What to do about a JSON-RPC error, if it says so in `data.hint`."""
+    data = error.get("data") if isinstance(error, dict) else None
+    hint = data.get("hint") if isinstance(data, dict) else None
+    return hint if isinstance(hint, str) and hint else None
+
+
 class SandboxAgentError(Exception):
     """Base of all. `detail` is for people; `data` holds further members for programs."""
 
@@ -62,6 +81,8 @@ class SandboxAgentError(Exception):
     code: ClassVar[int] = -32603
     title: ClassVar[str] = "Internal error"
     retryable: ClassVar[bool] = False
+    legacy_type: ClassVar[str] = "stream_error"
+    """What the earlier API called it."""
 
     def __init__(self, detail: str, **data: Any) -> None:
         super().__init__(detail)
@@ -78,6 +99,7 @@ class ClientError(SandboxAgentError):
     status = 400
     code = -32602
     title = "Bad request"
+    legacy_type = "invalid_request"
 
 
 class MalformedMessage(ClientError):
@@ -110,11 +132,13 @@ class MissingConnection(ClientError):
 class Unauthorized(ClientError):
     status = 401
     title = "Unauthorized"
+    legacy_type = "token_invalid"
 
 
 class Forbidden(ClientError):
     status = 403
     title = "Forbidden"
+    legacy_type = "permission_denied"
 
 
 class MethodNotAllowed(ClientError):
@@ -123,8 +147,12 @@ class MethodNotAllowed(ClientError):
 
 
 class NotFound(ClientError):
+    """ACP's "resource not found", whatever it was: a file, a session, an agent."""
+
     status = 404
+    code = -32002
     title = "Not found"
+    legacy_type = "not_found"
 
 
 class UnknownConnection(NotFound):
@@ -138,6 +166,7 @@ class UnknownConnection(NotFound):
 
 class UnknownAgent(NotFound):
     title = "Unknown agent"
+    legacy_type = "unsupported_agent"
 
     def __init__(self, agent_id: str, known: list[str]) -> None:
         super().__init__(f"unknown agent {agent_id!r}; known agents: {', '.join(known)}", known=known)
@@ -145,6 +174,7 @@ class UnknownAgent(NotFound):
 
 class UnknownSession(NotFound):
     title = "Unknown session"
+    legacy_type = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"no session with id or alias {session_id!r}", sessionId=session_id)
@@ -152,8 +182,9 @@ class UnknownSession(NotFound):
 
 class Conflict(ClientError):
     status = 409
-    code = -32002
+    code = -32009
     title = "Conflict"
+    legacy_type = "conflict"
 
 
 class StreamTaken(Conflict):
@@ -164,14 +195,21 @@ class SessionEnded(Conflict):
     title = "Session has ended"
 
 
+class SessionElsewhere(Conflict):
+    title = "Session belongs to another server"
+    retryable = True
+
+
 class NotAcceptable(ClientError):
     status = 406
     title = "Not acceptable"
+    legacy_type = "not_acceptable"
 
 
 class UnsupportedMediaType(ClientError):
     status = 415
     title = "Unsupported media type"
+    legacy_type = "unsupported_media_type"
 
 
 class TooLarge(ClientError):
@@ -211,6 +249,7 @@ class TooMany(ClientError):
 
 class SessionBusy(TooMany):
     title = "Session busy"
+    legacy_type = "conflict"
 
 
 class AgentError(SandboxAgentError):
@@ -223,15 +262,18 @@ class AgentNotInstalled(AgentError):
     status = 409
     title = "Agent not installed"
     retryable = False
+    legacy_type = "agent_not_installed"
 
 
 class AgentStartFailed(AgentError):
     title = "Agent failed to start"
+    legacy_type = "agent_process_exited"
 
 
 class AgentExited(AgentError):
     code = -32010
     title = "Agent exited"
+    legacy_type = "agent_process_exited"
 
 
 class AgentUnsupported(AgentError):
@@ -239,12 +281,14 @@ class AgentUnsupported(AgentError):
     code = -32601
     title = "Not supported by this agent"
     retryable = False
+    legacy_type = "invalid_request"
 
 
 class AgentTimeout(AgentError):
     status = 504
     code = -32011
     title = "Agent timed out"
+    legacy_type = "timeout"
 
 
 class RemoteError(SandboxAgentError):
@@ -254,15 +298,8 @@ class RemoteError(SandboxAgentError):
     title = "Agent answered with an error"
 
     def __init__(self, body: dict[str, Any]) -> None:
-        super().__init__(str(body.get("message", "the agent answered with an error")), agentError=body)
+        super().__init__(reason_in(body), agentError=body)
         self.body = body
-
-    @property
-    def words(self) -> str:
-        """The message, with what the agent says beside it: many say no more than `Internal error` in the message."""
-        data = self.body.get("data")
-        more = data.get("details") or data.get("message") if isinstance(data, dict) else data
-        return f"{self.detail}: {more}" if isinstance(more, str) and more != self.detail else self.detail
 
 
 class ConnectionLost(SandboxAgentError):
@@ -271,8 +308,13 @@ class ConnectionLost(SandboxAgentError):
     retryable = True
 
 
+class UntrustedCertificate(SandboxAgentError):
+    status = 502
+    title = "Certificate not trusted"
+
+
 class RequestFailed(SandboxAgentError):
-    """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error."""
+    """`remote_code` is the JSON-RPC code that the agent gave; `data["error"]` the whole error; `hint` what to do."""
 
     status = 502
     title = "Request failed"
@@ -281,11 +323,19 @@ class RequestFailed(SandboxAgentError):
         super().__init__(detail, **data)
         self.remote_code = remote_code
 
+    @property
+    def hint(self) -> str | None:
+        return hint_in(self.data.get("error"))
+
+    def __str__(self) -> str:
+        return f"{self.detail}; {self.hint}" if self.hint else self.detail
+
 
 class InstallError(SandboxAgentError):
     status = 502
     title = "Install failed"
     retryable = True
+    legacy_type = "install_failed"
 
 
 class InsufficientStorage(SandboxAgentError):
@@ -303,6 +353,10 @@ class InstallImpossible(InstallError):
 class StoreError(SandboxAgentError):
     status = 503
     title = "History store error"
+
+
+class StoreInUse(StoreError):
+    title = "History in use"
 
 
 class StoreDegraded(StoreError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
+import itertools
 import logging
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -22,35 +23,46 @@ from sandbox_agent.errors import ConfigError
 from sandbox_agent.files import FileLimits, FileService
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.origins import Cors, HostNames
-from sandbox_agent.http.app import App, AppLimits
+from sandbox_agent.http.access.tokens import FILE, NamedTokens, TokenFile
+from sandbox_agent.http.app import AppLimits
+from sandbox_agent.http.asgi.messages import Asgi
 from sandbox_agent.http.asgi.telemetry import Telemetry
+from sandbox_agent.http.doors.opencode.door import OpenCodeAtRoot
 from sandbox_agent.http.server.direct import DirectProtocol
-from sandbox_agent.http.server.websocket import bounded_websocket
 from sandbox_agent.http.server.wire import BoundedProtocol, Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
-from sandbox_agent.hub.agents.agent import AgentOptions
-from sandbox_agent.hub.housekeeping import close_idle, watch_store
+from sandbox_agent.hub.agents.options import AgentOptions
+from sandbox_agent.hub.housekeeping import close_idle, rest_idle, watch_store
 from sandbox_agent.hub.hub import Hub, HubOptions
+from sandbox_agent.hub.processes.processes import ProcessOptions
+from sandbox_agent.hub.processes.views import ProcessConfig
 from sandbox_agent.logs import set_up_logging
-from sandbox_agent.process import ROSTER, no_orphans
+from sandbox_agent.memory import favour_the_loop, give_back
+from sandbox_agent.process import ROSTER, Child, no_orphans, owner_ended
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
-from sandbox_agent.store import Retention, make_store
+from sandbox_agent.store import Retention, open_store, secret_of
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
 """Seconds that responses under way may take to leave once every agent has stopped."""
 
 
-def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
-    """Serve until INT or TERM; `announce` gets the address once it can be used. Raises ConfigError, StoreError."""
-    redactor = Redactor([*secrets_of(settings.environ), settings.token or "", *_config_secrets(settings)])
+def run(settings: Settings, *, announce: Callable[[str], None], owner: int | None = None) -> None:
+    """Serve until INT, TERM, HUP or the end of the process `owner`; `announce` gets the address once it can be used.
+
+    Raises ConfigError, StoreError."""
+    redactor = Redactor(
+        [*secrets_of(settings.environ), settings.token or "", secret_of(settings.store), *_config_secrets(settings)]
+    )
     set_up_logging(settings.log_level, settings.log_format, redactor)
     _allow_sockets(settings.max_sockets)
-    listener = _listen(settings.host, settings.port)
-    _favour_the_loop()
+    listeners = [_listen(settings.host, settings.port)]
+    if settings.opencode_port is not None:
+        listeners.append(_listen(settings.host, settings.opencode_port))
+    favour_the_loop()
     with no_orphans(settings.data_path), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, listener, redactor, announce))
+        runner.run(_serve(settings, listeners, redactor, announce, owner))
 
 
 def hub_options(settings: Settings, redactor: Redactor) -> HubOptions:
@@ -68,16 +80,40 @@ def hub_options(settings: Settings, redactor: Redactor) -> HubOptions:
         policy=parse_policy(settings.permission_mode, field="permission_mode"),
         line_bytes=settings.max_line_bytes,
         clean_stderr=redactor.head,
+        start_child=Child.launch,
     )
     patience = settings.permission_timeout_ms
     return HubOptions(
         agent=agent,
         window_bytes=settings.connection_memory_bytes,
+        correlation_bytes=settings.correlation_bytes,
         feed_bytes=settings.feed_memory_bytes,
+        session_processes=settings.max_session_processes,
         connections=settings.max_connections,
+        open_sessions=settings.max_open_sessions,
+        running_turns=settings.max_running_turns,
         refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
         room_timeout=settings.acp_request_timeout_ms / 1000,
         unattended=None if patience is None else patience / 1000,
+        processes=process_options(settings),
+        data_dir=settings.data_path,
+    )
+
+
+def process_options(settings: Settings) -> ProcessOptions:
+    return ProcessOptions(
+        folder=settings.data_path / "processes",
+        limits=ProcessConfig(
+            max_concurrent_processes=settings.max_processes,
+            default_run_timeout_ms=settings.run_timeout_ms,
+            max_run_timeout_ms=settings.max_run_timeout_ms,
+            max_output_bytes=settings.process_output_bytes,
+            max_log_bytes_per_process=settings.process_log_bytes,
+            max_input_bytes_per_request=settings.process_input_bytes,
+        ),
+        is_allowed=settings.processes,
+        exited=settings.max_exited_processes,
+        stop_grace=settings.agent_stop_grace_ms / 1000,
     )
 
 
@@ -110,15 +146,19 @@ def app_limits(settings: Settings) -> AppLimits:
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, redactor: Redactor, announce: Callable[[str], None]
+    settings: Settings,
+    listeners: list[socket.socket],
+    redactor: Redactor,
+    announce: Callable[[str], None],
+    owner: int | None,
 ) -> None:
-    store = make_store(
+    store = await open_store(
         settings.store,
         settings.data_path,
         retention=retention(settings),
         memory_bytes=settings.store_memory_bytes,
+        search_text_bytes=settings.search_text_bytes,
     )
-    await store.open()
     files = FileService(
         [Path(root) for root in settings.fs_root],
         Path.cwd(),
@@ -135,18 +175,26 @@ async def _serve(
             env=settings.environ,
         )
         hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings, redactor), files=files)
-        app = build_app(_parts(settings, hub, catalog, files, redactor, port=listener.getsockname()[1]))
+        await hub.processes.restore()
+        ports = [listener.getsockname()[1] for listener in listeners]
+        app: Asgi = build_app(_parts(settings, hub, catalog, files, redactor, port=ports[0]))
+        if len(listeners) > 1:
+            app = OpenCodeAtRoot(app, ports[1])
+            _log.info("listening for OpenCode address=%s", _address(listeners[1]))
         sockets = Sockets(settings.max_sockets)
         config = _uvicorn_config(app, settings, sockets)
-        server = _Server(config, hub, on_started=lambda: announce(_address(listener)))
+        server = _Server(config, hub, on_started=lambda: announce(_address(listeners[0])))
         hub.tasks.start(watch_store(hub))
         hub.tasks.start(close_idle(hub, settings.connection_idle_ms / 1000))
+        hub.tasks.start(rest_idle(hub, settings.session_process_idle_ms / 1000))
         chores = [
             asyncio.create_task(close_stalled(server.server_state, sockets)),
             asyncio.create_task(ROSTER.reap_adopted()),
+            asyncio.create_task(give_back()),
+            *([asyncio.create_task(server.end_with(owner))] if owner is not None else []),
         ]
         try:
-            await server.serve(sockets=[listener])
+            await server.serve(sockets=listeners)
         finally:
             for chore in chores:
                 chore.cancel()
@@ -169,7 +217,7 @@ def _parts(
         hub=hub,
         catalog=catalog,
         files=files,
-        credentials=Credentials(settings.token, cookie_name=f"sandbox-agent-{port}"),
+        credentials=_credentials(settings, port),
         hosts=HostNames(
             settings.allow_host,
             is_loopback=settings.is_loopback,
@@ -182,7 +230,20 @@ def _parts(
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
         default_agent=settings.default_agent,
+        opencode_stream_bytes=settings.opencode_stream_bytes,
+        opencode_sessions=settings.opencode_sessions,
     )
+
+
+def _credentials(settings: Settings, port: int) -> Credentials:
+    """Raises ConfigError."""
+    named = NamedTokens(TokenFile(settings.data_path))
+    if named.exist and settings.no_token:
+        raise ConfigError(
+            f"--no-token lets everybody in, but {str(settings.data_path)!r} has named tokens: start without "
+            f"--no-token, or remove {FILE} there"
+        )
+    return Credentials(settings.token, cookie_name=f"sandbox-agent-{port}", named=named)
 
 
 def _config_secrets(settings: Settings) -> list[str]:
@@ -205,19 +266,46 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._hub = hub
         self._on_started = on_started
+        self._ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """INT and TERM end the server in good order, with exit code 0; a second one ends it at once."""
+        """INT, TERM and HUP end the server in good order, with exit code 0; a second one ends it at once.
+
+        A HUP that is ignored stays so: that is what `nohup` does. But programs that we start must not inherit that:
+        in a terminal, Ctrl-C, Ctrl-\\ and hanging up have to work."""
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        numbers = (signal.SIGINT, signal.SIGTERM, *(() if is_deaf else (signal.SIGHUP,)))
         for number in numbers:
             loop.add_signal_handler(number, self.handle_exit, number, None)
+        for number in (signal.SIGHUP, signal.SIGQUIT):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, lambda *_: None)
         try:
             yield
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+
+    async def end_with(self, owner: int) -> None:
+        """Go down in good order once the process `owner` has ended."""
+        await owner_ended(owner)
+        _log.warning("the program that started this server has ended pid=%s", owner)
+        self.should_exit = True
+        self._ending.set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """As uvicorn's, which looks ten times a second whether it is to end, and ticks once for ten looks."""
+        for looks in itertools.count(step=10):
+            if await self.on_tick(looks):
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), timeout=1.0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -238,13 +326,13 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: App, settings: Settings, sockets: Sockets) -> uvicorn.Config:
+def _uvicorn_config(app: Asgi, settings: Settings, sockets: Sockets) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
     return uvicorn.Config(
         app,
         http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
-        ws=bounded_websocket(sockets),
+        ws=_websockets(sockets),  # type: ignore[arg-type]  # a class, as far as uvicorn calls it
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
         lifespan="off",
@@ -256,13 +344,15 @@ def _uvicorn_config(app: App, settings: Settings, sockets: Sockets) -> uvicorn.C
     )
 
 
-def _favour_the_loop() -> None:
-    """What is loaded by now stays: the collector need not look at it again, nor look so often.
+def _websockets(sockets: Sockets) -> Callable[..., asyncio.Protocol]:
+    """Makes the protocol of an upgraded socket, which is imported at the first: that is a tenth of a server's start."""
 
-    And the store's thread hands the interpreter back sooner: the loop is who somebody waits for."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-    sys.setswitchinterval(0.001)
+    def upgraded(**named: Any) -> asyncio.Protocol:
+        from sandbox_agent.http.server.websocket import bounded_websocket  # noqa: PLC0415
+
+        return bounded_websocket(sockets)(**named)
+
+    return upgraded
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from sandbox_agent.agents import CustomAgent
+from sandbox_agent.agents.custom import CustomAgent
 from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL
 from sandbox_agent.errors import ConfigError
 
@@ -56,16 +56,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retention_bytes: int | None = None
     store_memory_bytes: int = 32 * _MIB
     """History that may wait in memory while the disk refuses it."""
+    search_text_bytes: Annotated[int, msgspec.Meta(ge=0)] = _GIB
+    """Text of the newest conversations that full-text search finds; 0 turns search off."""
     refuse_turns_when_degraded: bool = True
     """A prompt with a `turnId` runs once: while history is not being written, nobody can promise that."""
     max_line_bytes: int = 64 * _MIB
     max_body_bytes: int = 64 * _MIB
     max_queued_prompts: int = 16
+    max_open_sessions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_running_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_open_requests: int = 1000
     """Permissions, questions and other requests of one agent that wait; more are refused."""
     open_request_bytes: int = 64 * _MIB
     early_update_bytes: int = 16 * _MIB
     """Updates of an agent for sessions that it has not announced yet; more are dropped."""
+    max_session_processes: Annotated[int, msgspec.Meta(ge=1)] = 32
+    """Agent processes that have one session each, of all agents together."""
+    session_process_idle_ms: Annotated[int, msgspec.Meta(ge=100)] = 1_800_000
+    """Such a process is ended when nothing has happened in it for so long and nobody is attached."""
     max_tool_calls: int = 10_000
     """Tool calls of one turn whose kind is remembered for permissions."""
     max_connections: int = 10_000
@@ -73,11 +81,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A connection that nobody reads or uses for so long is closed; its sessions stay."""
     connection_memory_bytes: int = _MIB
     """The newest events of a connection; older ones are read back from history."""
+    correlation_bytes: int = 16 * _MIB
+    """Messages that wait for their correlation with the earlier API, for one connection; more pass without it."""
     feed_memory_bytes: int = 4 * _MIB
     """The newest changes, for those who follow `GET /v1/events` and come back."""
+    opencode_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
+    """A second port, where `/opencode` is at the root, for clients that know no path before their own."""
+    opencode_stream_bytes: int = 8 * _MIB
+    """Events that may wait for one reader of `/opencode/event`; one that is slower is disconnected."""
+    opencode_sessions: Annotated[int, msgspec.Meta(ge=1)] = 64
+    """Sessions whose open turn is held in memory for those who follow them there."""
     max_sockets: int = 4096
     max_requests: int = 10_000
     max_subscribers: int = 4000
+    processes: bool = True
+    """Whether clients may run commands; agents always may."""
+    max_processes: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
+    """Commands of clients at once; they can change this and the next five while the server runs."""
+    run_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 30_000
+    max_run_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 300_000
+    process_output_bytes: Annotated[int, msgspec.Meta(ge=1)] = _MIB
+    """What is kept of each stream of a command that is run to its end."""
+    process_log_bytes: Annotated[int, msgspec.Meta(ge=1)] = 10 * _MIB
+    """The log of one process, on disk; the oldest output is dropped."""
+    process_input_bytes: Annotated[int, msgspec.Meta(ge=1)] = 64 << 10
+    """Input of a process in one request."""
+    max_exited_processes: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """Processes that have exited and are still listed, with their logs."""
     max_file_bytes: int | None = None
     max_inline_bytes: int = 16 * _MIB
     max_listed: int = 100_000

@@ -10,7 +10,9 @@ import pytest
 from support.loopback_site import LoopbackSite
 
 # installs gigabytes: `make test-agents` names the directory that keeps them
-collect_ignore = [] if os.environ.get("SANDBOX_AGENT_REAL_AGENTS") else ["test_real_agents.py"]
+collect_ignore = (
+    [] if os.environ.get("SANDBOX_AGENT_REAL_AGENTS") else ["test_real_agents.py", "test_real_conformance.py"]
+)
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sandbox_agent.agents import Catalog, CustomAgent
+from sandbox_agent.agents.manifest import load_manifest
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import AgentNotInstalled, ConfigError, InstallImpossible, UnknownAgent
+from support.real_agents import CHECKED_AGENTS
 
 CLAUDE, CURSOR, MINE, MOCK = AgentId("claude"), AgentId("cursor"), AgentId("mine"), AgentId("mock")
 
@@ -30,6 +34,7 @@ async def test_the_mock_agent_is_there_without_any_setting() -> None:
     assert (await catalog.install(MOCK)).already_installed
 
 
+@pytest.mark.promise("P-agent-5")
 async def test_an_agent_of_the_config_is_launched_as_it_says() -> None:
     catalog = Catalog({"mine": CustomAgent(command=("python3", "x.py"), env={"A": "b"}, env_passthrough=("KEY",))})
     spec = await catalog.ensure(MINE)
@@ -152,3 +157,68 @@ def test_importing_the_agents_costs_no_http_client_and_no_protocol_types() -> No
         "print(sorted({'httpx', 'pydantic', 'acp', 'anyio'} & set(sys.modules)))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_sessions_share_a_process_only_where_somebody_has_checked_the_agent() -> None:
+    catalog = Catalog(
+        {
+            "mine": CustomAgent(command=("x",)),
+            "trusted": CustomAgent(command=("x",), isolation="process"),
+            "claude": CustomAgent(command=("another-claude",)),
+            "codex": CustomAgent(env={"A": "b"}),
+            "gemini": CustomAgent(isolation="session"),
+        }
+    )
+    found = {
+        name: catalog.isolation(AgentId(name)) for name in ("mock", "mine", "trusted", "claude", "codex", "gemini")
+    }
+    assert found == {
+        "mock": "process",
+        "mine": "session",
+        "trusted": "process",
+        "claude": "session",
+        "codex": "process",
+        "gemini": "session",
+    }
+    assert catalog.isolation(AgentId("droid")) == "session"
+    assert catalog.isolation(AgentId("from-the-registry")) == "session"
+
+
+def test_only_agents_that_the_real_agent_suite_checks_share_a_process() -> None:
+    sharing = {name for name, entry in load_manifest().agents.items() if entry.isolation == "process"}
+    assert sharing <= {"mock", *CHECKED_AGENTS}
+
+
+def cached_registry(data_dir: Path, *agents: dict[str, object]) -> Catalog:
+    """A catalog whose last copy of the registry lists these."""
+    url = "http://127.0.0.1:9/registry.json"
+    cache = data_dir / "cache"
+    cache.mkdir(parents=True)
+    name = f"registry-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
+    (cache / name).write_bytes(msgspec.json.encode({"version": "1", "agents": list(agents)}))
+    return Catalog({}, data_dir=data_dir, registry_url=url)
+
+
+def test_instructions_are_the_registrys_where_it_has_the_agent_and_say_so_before_any_install(tmp_path: Path) -> None:
+    npx = {"package": "@agentclientprotocol/codex-acp@9.9.9", "args": ["--fast"]}
+    archive = {"archive": "https://example.org/n.tar.gz", "cmd": "./n", "args": ["acp"]}
+    catalog = cached_registry(
+        tmp_path,
+        {"id": "codex-acp", "version": "9.9.9", "distribution": {"npx": npx}},
+        {"id": "newcomer", "version": "0.1.0", "distribution": {"binary": {"linux-x86_64": archive}}},
+    )
+    codex, newcomer = catalog.describe(AgentId("codex")), catalog.describe(AgentId("newcomer"))
+    assert (codex.installed, codex.origin) == (False, "registry")
+    assert "version: 9.9.9 (ACP registry: codex-acp)" in codex.instructions
+    assert "by hand: npx @agentclientprotocol/codex-acp@9.9.9 --fast" in codex.instructions
+    assert "2.6.0" not in codex.instructions
+    assert "archive for linux-x86_64: https://example.org/n.tar.gz, starts ./n acp" in newcomer.instructions
+    assert newcomer.origin == "registry"
+
+
+def test_an_agent_that_the_registry_lacks_is_non_registry_before_any_install(tmp_path: Path) -> None:
+    catalog = cached_registry(tmp_path)
+    goose = catalog.describe(AgentId("goose"))
+    assert (goose.installed, goose.origin) == (False, "non_registry")
+    assert "npm install -g @aaif/goose@" in goose.instructions
+    assert [catalog.describe(AgentId(name)).origin for name in ("mock", "cursor")] == [None, None]

@@ -130,6 +130,7 @@ async def test_those_who_wait_for_an_install_ask_the_registry_nothing(world: Wor
     assert world.site.hits["/registry.json"] == 1
 
 
+@pytest.mark.promise("P-install-3")
 async def test_a_published_checksum_and_size_are_checked(world: World) -> None:
     body = world.site.pages["/tiny.tar.gz"].body
     world.list_tiny(sha256=hashlib.sha256(body).hexdigest(), size=len(body))
@@ -176,6 +177,7 @@ async def test_a_lying_registry_installs_nothing_and_leaves_nothing(world: World
     assert TINY not in catalog.ids()
 
 
+@pytest.mark.promise("P-install-2")
 async def test_a_failed_reinstall_leaves_the_old_install_in_use(world: World) -> None:
     catalog = world.catalog()
     await catalog.install(TINY)

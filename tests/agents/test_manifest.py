@@ -23,8 +23,17 @@ def test_every_agent_that_is_promised_is_in_the_manifest() -> None:
         agents
     )
     assert {"fast-agent", "amp", "cursor", "auggie", "cline", "droid", "qoder", "grok", "mock"} <= set(agents)
-    assert (agents["amp"].support, agents["cursor"].support) == ("unsupported", "manual")
+    assert (agents["amp"].support, agents["cursor"].support) == ("manual", "manual")
     assert all(entry.reason for entry in agents.values() if entry.support != "supported")
+
+
+def test_agents_start_with_what_they_need_and_do_not_update_themselves() -> None:
+    agents = load_manifest().agents
+    assert agents["fast-agent"].command[-1] == "-x", "without it, it has no shell"
+    assert agents["grok"].env["GROK_DISABLE_AUTOUPDATER"] == "1"
+    assert agents["auggie"].env["AUGMENT_DISABLE_AUTO_UPDATE"] == "1"
+    assert agents["droid"].env["DROID_DISABLE_AUTO_UPDATE"] == "1"
+    assert "acp-amp" in agents["amp"].command[0], "the adapter, since amp itself does not speak ACP"
 
 
 def test_every_supported_agent_has_a_pin_a_verification_and_keys_it_may_see() -> None:
@@ -38,7 +47,8 @@ def test_every_supported_agent_has_a_pin_a_verification_and_keys_it_may_see() ->
 def test_no_agent_may_see_what_could_inject_code_or_unlock_the_server() -> None:
     passed = {name for entry in load_manifest().agents.values() for name in entry.env_passthrough}
     risky = {name for name in passed if name.startswith(("LD_", "NODE_", "PYTHON", "SANDBOX_AGENT", "DYLD_"))}
-    assert risky == {"SANDBOX_AGENT_MOCK_STATE"}  # where the built-in agent keeps its sessions: a path, no secret
+    # Where the built-in agent keeps its sessions, and which version it speaks: a path and a number, no secrets.
+    assert risky == {"SANDBOX_AGENT_MOCK_STATE", "SANDBOX_AGENT_MOCK_PROTOCOL"}
 
 
 def test_a_slug_of_the_registry_leads_to_the_agent() -> None:

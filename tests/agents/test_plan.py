@@ -157,3 +157,15 @@ def test_a_pin_that_cannot_be_kept_is_refused() -> None:
 def test_an_agent_that_nobody_knows_is_unknown() -> None:
     with pytest.raises(UnknownAgent, match="nobody"):
         plan("nobody", index_of("newcomer", npx={"package": "x@1.0.0"}))
+
+
+def test_that_uv_will_fetch_a_python_from_outside_is_said_in_the_plan() -> None:
+    old = msgspec.structs.replace(LINUX, uv="/usr/bin/uv", pythons=(Tool("/usr/bin/python3", (3, 11, 0)),))
+    (note,) = plan("vibe", machine=old).notes
+    assert "no Python 3.12 or newer" in note
+    assert "uv downloads one" in note
+    fitting = msgspec.structs.replace(old, pythons=(*old.pythons, Tool("/opt/python3.13", (3, 13, 0))))
+    made = plan("vibe", machine=fitting)
+    assert made.notes == ()
+    assert isinstance(made.step, PypiStep)
+    assert made.step.python == "/opt/python3.13"

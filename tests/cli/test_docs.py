@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from sandbox_agent.cli.exits import MEANINGS
+from sandbox_agent.cli.exits import MEANINGS, MISUSE
 from sandbox_agent.cli.main import cli
 from sandbox_agent.cli.reference import render
+from sandbox_agent.cli.removed import REMOVED_COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -81,3 +83,16 @@ def test_pages_use_words_that_users_know(page: Path) -> None:
     if page.name == "architecture.md":  # for those who work on the code
         return
     assert re.findall(r"\b(doors?|papers|mend|beyond loopback)\b", page.read_text(), re.IGNORECASE) == []
+
+
+def test_every_removed_command_is_named_and_says_what_replaces_it() -> None:
+    page = (DOCS / "cli.md").read_text()
+    known = {
+        path.removeprefix("sandbox-agent ") for path, _ in _commands(cli, click.Context(cli, info_name="sandbox-agent"))
+    }
+    for gone, instead in REMOVED_COMMANDS.items():
+        assert f"| `sandbox-agent {gone}` | `sandbox-agent {instead}` |" in page
+        ran = CliRunner().invoke(cli, [*gone.split(), "argument", "--option"], prog_name="sandbox-agent")
+        assert (ran.exit_code, instead in ran.output) == (MISUSE, True), ran.output
+        assert gone not in known
+        assert any(instead == name or instead.startswith(f"{name} ") for name in known), instead

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import tarfile
+import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import click
@@ -48,9 +52,11 @@ Check = Callable[[Bench], None]
 ROWS: dict[str, Check] = {}
 
 
-def row(command: str) -> Callable[[Check], Check]:
+def row(*commands: str) -> Callable[[Check], Check]:
+    """Several commands are tried together, once."""
+
     def register(check: Check) -> Check:
-        ROWS[command] = check
+        ROWS.update(dict.fromkeys(commands, cache(check)))
         return check
 
     return register
@@ -68,8 +74,24 @@ def _leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str
 
 
 ELSEWHERE = {
+    "store backup": "test_backup.py",
     "store check": "test_store.py",
+    "store copy": "../store/test_copying.py",
+    "store restore": "test_backup.py",
     "run": "test_run.py",
+    "exec": "test_exec.py",
+    "mcp add": "test_directory_config.py",
+    "mcp list": "test_directory_config.py",
+    "mcp remove": "test_directory_config.py",
+    "skills add": "test_directory_config.py",
+    "skills list": "test_directory_config.py",
+    "skills remove": "test_directory_config.py",
+    "processes list": "test_exec.py",
+    "processes logs": "test_exec.py",
+    "processes stop": "test_exec.py",
+    "processes kill": "test_exec.py",
+    "processes attach": "test_exec.py",
+    "processes delete": "test_exec.py",
     "demo": "test_demo.py",
     "daemon start": "test_daemon.py",
     "daemon stop": "test_daemon.py",
@@ -77,6 +99,9 @@ ELSEWHERE = {
     "sessions attach": "test_terminal.py",
     "server": "support/command.py",
     "stdio": "test_stdio.py",
+    "tokens add": "test_tokens.py",
+    "tokens list": "test_tokens.py",
+    "tokens revoke": "test_tokens.py",
 }
 """Commands that have tests of their own."""
 
@@ -118,6 +143,36 @@ def _(bench: Bench) -> None:
     assert "already installed" in bench.shell.text("agents", "install", "mock")
 
 
+@row("agents check")
+def _(bench: Bench) -> None:
+    assert re.search(r"leak|apart", bench.shell.text("agents", "check", "mock"))
+
+
+@row("login")
+def _(bench: Bench) -> None:
+    done = bench.shell.run("login", "mock")
+    assert done.returncode != 0
+    assert b"mock" in done.stderr
+
+
+@row("ui")
+def _(bench: Bench) -> None:
+    assert "/ui/" in bench.shell.text("ui", "--print")
+
+
+@row("opencode")
+def _(bench: Bench) -> None:
+    program = bench.shell.home / "bin" / "opencode"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    shell = Shell(bench.shell.home, bench.shell.env["SANDBOX_AGENT_ENDPOINT"], PATH=path)
+    said = shell.text("opencode", "--agent", "mock", "--continue")
+    assert said.startswith("attach http://127.0.0.1:")
+    assert f"/opencode/agents/mock --continue --dir {bench.shell.home}" in said
+
+
 @row("install-agent")
 def _(bench: Bench) -> None:
     assert "mock: already installed" in bench.shell.text("install-agent", "mock")
@@ -141,7 +196,9 @@ def _(bench: Bench) -> None:
         (verb, re.sub(r"\{[^}]*\}", "{}", path))
         for path, verbs in document["paths"].items()
         if path.startswith("/v1/") and path not in {"/v1/rpc", "/v1/tickets", "/v1/events"} and "acp" not in path
-        for verb in verbs
+        if not path.endswith("/terminal/ws")  # a WebSocket
+        for verb, operation in verbs.items()
+        if not operation.get("deprecated")
         if verb in {"get", "put", "post", "delete"}
     }
     assert served - mirrored == set(), "operations that `api v1` does not mirror"
@@ -177,6 +234,11 @@ def _(bench: Bench) -> None:
 def _(bench: Bench) -> None:
     page = bench.shell.json("api", "v1", "sessions", "list", "--agent", "mock", "--limit", "1")
     assert len(page["sessions"]) == 1
+
+
+@row("api v1 search")
+def _(bench: Bench) -> None:
+    assert "isComplete" in bench.shell.json("api", "v1", "search", "tool ls", "--limit", "1")
 
 
 @row("api v1 sessions show")
@@ -239,6 +301,74 @@ def _(bench: Bench) -> None:
         archive.add(bench.shell.home / "up" / "b.txt", "b.txt")
     bench.shell.text("api", "v1", "fs", "upload-batch", bench.path("unpacked"), "-", given=packed.getvalue())
     assert (bench.root / "unpacked" / "b.txt").read_text() == "bee"
+
+
+def _started(bench: Bench) -> str:
+    wanted = json.dumps({"command": "sh", "args": ["-c", "cat; exit 3"], "tty": True})
+    started = bench.shell.json("api", "v1", "processes", "start", "-", given=wanted)
+    assert started["status"] == "running"
+    return str(started["id"])
+
+
+@row(
+    "api v1 processes start",
+    "api v1 processes show",
+    "api v1 processes input",
+    "api v1 processes resize",
+    "api v1 processes stop",
+    "api v1 processes logs",
+    "api v1 processes delete",
+)
+def _(bench: Bench) -> None:
+    call, api = bench.shell.json, ("api", "v1", "processes")
+    process = _started(bench)
+    assert call(*api, "show", process)["command"] == "sh"
+    assert call(*api, "input", process, "-", given='{"data": "hi", "encoding": "utf8"}') == {"bytesWritten": 2}
+    assert call(*api, "resize", process, "70", "20") == {"cols": 70, "rows": 20}
+    assert call(*api, "stop", process, "--signal", "HUP", "--wait-ms", "20000")["signal"] == "SIGHUP"
+    entries = call(*api, "logs", process, "--tail", "100")["entries"]
+    assert b64decode("".join(entry["data"] for entry in entries[:1])).startswith(b"hi")
+    assert "event: exit" in bench.shell.text(*api, "logs", process, "--follow")
+    assert bench.shell.text(*api, "delete", process) == ""
+
+
+@row("api v1 processes list", "api v1 processes kill")
+def _(bench: Bench) -> None:
+    process = _started(bench)
+    listed = bench.shell.json("api", "v1", "processes", "list", "--owner", "user")["processes"]
+    assert process in {one["id"] for one in listed}
+    assert bench.shell.json("api", "v1", "processes", "kill", process, "--wait-ms", "20000")["signal"] == "SIGKILL"
+
+
+@row("api v1 processes run")
+def _(bench: Bench) -> None:
+    wanted = '{"command": "echo", "args": ["done"]}'
+    assert bench.shell.json("api", "v1", "processes", "run", "-", given=wanted)["stdout"] == "done\n"
+
+
+@row("api v1 processes config", "api v1 processes set-config")
+def _(bench: Bench) -> None:
+    limits = bench.shell.json("api", "v1", "processes", "config")
+    changed = {**limits, "maxRunTimeoutMs": limits["maxRunTimeoutMs"] - 1}
+    assert bench.shell.json("api", "v1", "processes", "set-config", "-", given=json.dumps(changed)) == changed
+
+
+@row("api v1 config mcp", "api v1 config set-mcp", "api v1 config delete-mcp")
+def _(bench: Bench) -> None:
+    _configures(bench, "mcp", {"type": "local", "command": "cat"})
+
+
+@row("api v1 config skills", "api v1 config set-skills", "api v1 config delete-skills")
+def _(bench: Bench) -> None:
+    _configures(bench, "skills", {"sources": [{"type": "local", "source": "up"}]})
+
+
+def _configures(bench: Bench, kind: str, config: dict[str, Any]) -> None:
+    api, directory = ("api", "v1", "config"), str(bench.root)
+    assert bench.shell.text(*api, f"set-{kind}", directory, "one", "-", given=json.dumps(config)) == ""
+    (entry,) = bench.shell.json(*api, kind, directory)["entries"]
+    assert (entry["name"], entry["config"]) == ("one", config)
+    assert bench.shell.text(*api, f"delete-{kind}", directory, "one") == ""
 
 
 def _opened(bench: Bench) -> str:
@@ -327,6 +457,8 @@ def _(bench: Bench) -> None:
     assert "server" in shown
     assert "built-in agent" in shown
     assert {finding["verdict"] for finding in bench.shell.json("doctor", "--json")} <= {"ok", "warn"}
+    modern = Shell(bench.shell.home / "modern", SANDBOX_AGENT_MOCK_PROTOCOL="2").text("doctor")
+    assert "works, ACP version 2" in modern
     broken = Shell(bench.shell.home / "ill", SANDBOX_AGENT_DATA_DIR="/proc/nowhere").run("doctor")
     assert broken.returncode == 1
     assert "SANDBOX_AGENT_DATA_DIR" in broken.stdout.decode()
@@ -399,6 +531,18 @@ def _(bench: Bench) -> None:
     assert bench.session in shown
     assert "…" not in shown, "what a program reads is not cut"
     assert bench.session in {s["sessionId"] for s in bench.shell.json("sessions", "list", "--json")}
+
+
+@row("sessions search")
+def _(bench: Bench) -> None:
+    deadline = time.monotonic() + 30
+    while bench.session not in (shown := bench.shell.text("sessions", "search", "tool", "ls")):
+        assert time.monotonic() < deadline, shown
+    assert re.search(r"^  prompt +[0-9]+  tool ls$", shown, re.MULTILINE)
+    found = bench.shell.json("sessions", "search", '"tool ls"', "--json")
+    assert bench.session in {each["session"]["sessionId"] for each in found["sessions"]}
+    assert "nothing found" in bench.shell.text("sessions", "search", "xylophone")
+    assert b"at least one word" in bench.shell.run("sessions", "search", "!").stderr
 
 
 @row("sessions show")

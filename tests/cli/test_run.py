@@ -48,6 +48,7 @@ def test_approve_decides_without_asking(shell: Shell, approve: str, status: str)
     assert f"Run ls  {status}" in shell.text("run", "--agent", "mock", "tool ls", "--approve", approve)
 
 
+@pytest.mark.promise("P-ask-6")
 def test_with_nobody_to_ask_a_permission_is_rejected_and_that_is_said_and_has_its_exit_code(shell: Shell) -> None:
     done = shell.run("run", "--agent", "mock", "tool ls")
     assert done.returncode == 14
@@ -88,6 +89,35 @@ def test_a_named_session_is_created_once_and_resumed_afterwards(shell: Shell) ->
     shell.text("run", "--agent", "mock", "--session", "nightly", "one")
     assert "1. one" in shell.text("run", "--session", "nightly", "recall")
     assert shell.run("run", "--session", "nightly", "--continue", "x").returncode == 2
+
+
+def test_a_prompt_that_is_not_waited_for_runs_at_the_server(shell: Shell) -> None:
+    session = shell.text("run", "--agent", "mock", "--no-wait", "--approve", "allow", "tool ls").strip()
+    told = shell.json("run", "--resume", session, "--no-wait", "--json", "after it")
+    assert told["sessionId"] == session
+    shown = shell.text("run", "--resume", session, "recall")
+    assert "2. after it" in shown
+    assert "completed" in shell.text("sessions", "export", session)
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (("--no-wait", "--timeout", "3"), "--timeout needs somebody who waits"),
+        (("--no-wait", "--approve", "allow", "--continue"), "--approve is for a new one"),
+    ],
+)
+def test_what_makes_no_sense_without_waiting_is_said(shell: Shell, flags: tuple[str, ...], problem: str) -> None:
+    shell.text("run", "--agent", "mock", "something to continue")
+    done = shell.run("run", "--agent", "mock", *flags, "hello")
+    assert done.returncode == 2
+    assert problem in done.stderr.decode()
+
+
+def test_without_a_server_nothing_can_be_left_to_run(tmp_path: Path) -> None:
+    done = Shell(tmp_path).run("run", "--agent", "mock", "--no-wait", "hello")
+    assert done.returncode != 0
+    assert "no server answers" in done.stderr.decode()
 
 
 def test_the_prompt_may_come_from_stdin(shell: Shell) -> None:

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from support.cable import cable_to
-from support.rpc import DEADLINE, Events, Message, is_permission, option_of_kind, prompt_params
-from support.server import running_server
+from support.rpc import DEADLINE, Events, Message, initialize_params, is_permission, option_of_kind, prompt_params
+from support.server import mock_agents, running_server
 from support.waiting import until
 
 CHUNK = "agent_message_chunk"
@@ -120,6 +120,23 @@ async def test_turn_with_a_permission_runs_at_the_server(tmp_path: Path) -> None
         assert methods == {"session/update", "session/request_permission"}
 
 
+@pytest.mark.parametrize("agent", ["one", "two"])
+async def test_an_editor_of_version_2_gets_version_2_whatever_the_agent_speaks(tmp_path: Path, agent: str) -> None:
+    agents = mock_agents(one="", two="--protocol 2")
+    async with (
+        running_server(tmp_path / "server", "--token", "secret", config=agents) as server,
+        editor_with(tmp_path, "--endpoint", server.url, "--token", "secret", "--agent", agent) as editor,
+    ):
+        greeted = (await editor.request("initialize", initialize_params(2)))["result"]
+        assert (greeted["protocolVersion"], "capabilities" in greeted) == (2, True)
+        session = (await editor.request("session/new", {"cwd": "/tmp"}))["result"]["sessionId"]
+        assert (await editor.prompt(session, "tool ls"))["result"]["messageId"]
+        await editor.allow(await editor.events.wait_for(is_permission))
+        await editor.events.wait_until(lambda events: events.updates("state_update")[-1:])
+        await editor.events.wait_until(lambda events: events.updates("state_update")[-1]["state"] == "idle")
+        assert editor.events.updates("state_update")[-1]["stopReason"] == "end_turn"
+
+
 async def test_without_an_endpoint_it_brings_its_own_server_and_takes_it_along(tmp_path: Path) -> None:
     async with editor_with(tmp_path) as editor:
         session = await editor.new_session()
@@ -149,6 +166,7 @@ def status_of(pid: int) -> str:
         return "Z"
 
 
+@pytest.mark.promise("P-deploy-1")
 async def test_cut_sockets_lose_and_double_nothing(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path / "server") as server,
@@ -213,3 +231,36 @@ async def test_nonsense_on_stdin_is_answered_and_survived(tmp_path: Path) -> Non
         session = await editor.new_session()
         assert "error" in await editor.request("session/prompt", ["not", "an", "object"])
         assert (await editor.prompt(session, "fine"))["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize("content", [None, b""])
+async def test_without_input_it_ends_at_once_and_starts_nothing(tmp_path: Path, content: bytes | None) -> None:
+    """`content` is that of a file; None is /dev/null."""
+    process = await _stdio_reading(tmp_path, content)
+    async with asyncio.timeout(DEADLINE):
+        out, err = await process.communicate()
+    assert (process.returncode, out, err) == (0, b"", b"")
+    assert not (tmp_path / "data").exists()
+
+
+async def test_messages_may_come_from_a_file(tmp_path: Path) -> None:
+    message = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}
+    process = await _stdio_reading(tmp_path, msgspec.json.encode(message))
+    async with asyncio.timeout(DEADLINE):
+        out, _ = await process.communicate()
+    assert msgspec.json.decode(out.splitlines()[0])["id"] == 7
+
+
+async def _stdio_reading(home: Path, content: bytes | None) -> asyncio.subprocess.Process:
+    source = home / "input"
+    if content is not None:
+        source.write_bytes(content)
+    path = os.devnull if content is None else source
+    with Path(path).open("rb") as stdin:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sandbox_agent", "stdio", "--agent", "mock"),
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "SANDBOX_AGENT_DATA_DIR": str(home / "data")},
+        )

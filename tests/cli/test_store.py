@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import ANY, KEY, STREAM, committed, numbered, query, read_all, session, sqlite_store
 
@@ -40,6 +42,7 @@ def check(path: Path, *words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.promise("P-history-8")
 async def test_a_check_names_every_damage_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     await spoilt(path)
@@ -54,6 +57,7 @@ async def test_a_check_names_every_damage_and_changes_nothing(tmp_path: Path) ->
     assert report["setAside"] == []
 
 
+@pytest.mark.promise("P-history-8")
 async def test_a_repair_marks_what_is_lost_keeps_what_was_damaged_and_leaves_no_problem(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     await spoilt(path)

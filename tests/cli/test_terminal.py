@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Shell, serving
+from support.noting import noting_config
 from support.tmux import needs_tmux, terminal
 
 pytestmark = [needs_tmux, pytest.mark.timeout(180)]
@@ -54,6 +55,16 @@ def test_ctrl_c_cancels_the_turn_and_prints_the_stop_reason(tmp_path: Path) -> N
     assert "stopped: cancelled" in shown
     said = " ".join(re.findall(r"tick \d+", shown))
     assert said == " ".join(f"tick {n}" for n in range(1, len(said.split()) // 2 + 1)), "nothing is drawn twice"
+
+
+def test_a_question_without_options_takes_any_text(tmp_path: Path) -> None:
+    config = noting_config(tmp_path / "notes")
+    with serving(tmp_path, config=config) as shell, terminal(shell.env, tmp_path) as screen:
+        screen.type("""sandbox-agent run --agent noting 'ask {"prompt":"Name?"}'; echo code $?""")
+        screen.wait_for("your answer, or Enter to decline")
+        screen.type("Rosebud the sledge")
+        shown = screen.wait_for("code 0")
+    assert '[["Rosebud the sledge"]]' in shown.replace("\n", "")
 
 
 def test_ctrl_c_at_a_question_cancels_the_turn(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from acp import schema
 
 from sandbox_agent import SandboxAgent
-from sandbox_agent.client import PermissionRequest, QuestionRequest, Session
+from sandbox_agent.client import OpenRequest, PermissionRequest, QuestionRequest, Session
+from support.noting import noting_config
 from support.server import running_server
 
 
@@ -45,6 +47,7 @@ async def test_a_handler_of_the_session_wins_over_that_of_the_connection(tmp_pat
         assert await _last_status(session) == "completed"
 
 
+@pytest.mark.promise("P-ask-3")
 async def test_without_a_handler_a_permission_is_rejected_and_that_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -55,6 +58,7 @@ async def test_without_a_handler_a_permission_is_rejected_and_that_is_logged(
     assert "on_permission" in caplog.text
 
 
+@pytest.mark.promise("P-ask-4")
 async def test_a_watcher_without_a_handler_leaves_the_answer_to_the_one_whose_turn_it_is(tmp_path: Path) -> None:
     async def decide(request: PermissionRequest) -> Any:
         await asyncio.sleep(0.2)
@@ -92,6 +96,7 @@ async def test_a_handler_that_is_set_after_resuming_is_asked_what_is_open(tmp_pa
         assert await turn == "completed"
 
 
+@pytest.mark.promise("P-ask-5")
 async def test_a_handler_is_cancelled_when_somebody_else_answers_first(tmp_path: Path) -> None:
     taken_back = asyncio.Event()
 
@@ -145,3 +150,89 @@ async def test_a_handler_that_fails_answers_with_an_error_and_the_turn_goes_on(t
         async with asyncio.timeout(30):
             await turn
         assert turn.stop_reason is not None
+
+
+async def test_a_question_as_the_earlier_api_spelled_it_is_understood_and_answered_in_both_places(
+    tmp_path: Path,
+) -> None:
+    asked: list[QuestionRequest] = []
+
+    def choose(request: QuestionRequest) -> Any:
+        asked.append(request)
+        return request.answer("blue" if request.options else "Rosebud") if len(asked) < 3 else request.reject()
+
+    async with (
+        running_server(tmp_path, config=noting_config(tmp_path / "notes")) as server,
+        SandboxAgent.connect(server.url, on_question=choose) as sandbox,
+    ):
+        session = await sandbox.create_session(agent="noting", cwd="/tmp")
+        plain = {"question_id": "q1", "prompt": "Which?", "options": ["red", "blue"], "status": "requested"}
+        said = [
+            json.loads(await session.prompt(f"ask {json.dumps(params)}").text())
+            for params in (plain, {"question_id": "q2", "prompt": "Name?", "status": "requested"}, plain)
+        ]
+    assert [(one.question_id, one.prompt, one.status) for one in asked[:2]] == [
+        ("q1", "Which?", "requested"),
+        ("q2", "Name?", "requested"),
+    ]
+    assert asked[0].options == [("red", "red"), ("blue", "blue")]
+    assert asked[1].options == []
+    assert said == [
+        {
+            "outcome": "answered",
+            "answers": [[word]],
+            "_meta": {"sandboxagent.dev": {"answers": [[word]], "response": word, "status": "answered"}},
+        }
+        for word in ("blue", "Rosebud")
+    ] + [{"outcome": "rejected", "_meta": {"sandboxagent.dev": {"status": "rejected"}}}]
+
+
+async def test_what_is_asked_comes_among_the_updates_of_the_turn_and_is_answered_from_the_loop(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, SandboxAgent.connect(server.url) as sandbox:
+        session = await sandbox.create_session(agent="mock", cwd="/tmp")
+        seen: list[str] = []
+        turn = session.prompt("tool ls; question")
+        async with asyncio.timeout(30):
+            async for event in turn.events():
+                match event:
+                    case OpenRequest(request=PermissionRequest() as permission):
+                        seen.append(permission.title)
+                        event.answer(permission.allow())
+                    case OpenRequest(request=QuestionRequest() as question):
+                        seen.append("asked")
+                        event.answer(question.answer(question.options[0][0]))
+                    case schema.ToolCallProgress(status="completed"):
+                        seen.append("completed")
+        assert turn.stop_reason == "end_turn"
+        assert seen == ["Run ls", "completed", "asked"]
+
+
+async def test_a_request_in_the_stream_that_somebody_else_answers_is_not_open_any_more(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path) as server,
+        SandboxAgent.connect(server.url) as driver,
+        SandboxAgent.connect(server.url) as other,
+    ):
+        session = await driver.create_session(agent="mock", cwd="/tmp")
+        same = await other.resume_session(session.id, agent="mock")
+        asked: list[OpenRequest] = []
+        async with asyncio.timeout(30):
+            async for event in session.prompt("tool ls").events():
+                if isinstance(event, OpenRequest):
+                    asked.append(event)
+                    same.on_permission(lambda request: request.allow())
+        (one,) = asked
+        assert not one.is_open
+        assert isinstance(one.request, PermissionRequest)
+        one.answer(one.request.reject())  # too late, and no error
+
+
+async def test_leaving_the_stream_with_a_request_open_gives_the_session_back_its_handlers(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, SandboxAgent.connect(server.url) as sandbox:
+        allow = lambda request: request.allow()  # noqa: E731
+        session = await sandbox.create_session(agent="mock", cwd="/tmp", on_permission=allow)
+        async with asyncio.timeout(30):
+            async for event in session.prompt("tool ls").events():
+                if isinstance(event, OpenRequest):
+                    break
+            assert await _last_status(session) == "completed"

@@ -78,3 +78,24 @@ def test_a_server_of_our_own(tmp_path: Path) -> None:
         assert sandbox.resume_session("mine").id == session.id
         assert sandbox.load_session("mine").session.replay
         session.terminate()
+
+
+def test_in_a_notebook_it_is_opened_and_closed_and_has_what_the_async_one_has(tmp_path: Path) -> None:
+    home = {"SANDBOX_AGENT_MOCK_STATE": str(tmp_path / "mock-state"), "HOME": str(tmp_path)}
+    sandbox = BlockingSandboxAgent.start(data_dir=tmp_path / "data", env=home).open()
+    try:
+        session = sandbox.create_session(agent="mock", cwd="/tmp", title="mine", model="mock-large")
+        assert session.prompt("remember me").text() == "remember me"
+        assert (session.agent, session.cwd, session.describe()["title"]) == ("mock", "/tmp", "mine")
+        assert session.fork().prompt("recall").text() == "1. remember me"
+        assert "remember me" in "".join(map(text_of, sandbox.load_session(session.id).replay))
+        assert sandbox.get_session(session.id).describe()["sessionId"] == session.id
+        assert sandbox.describe_agent("mock")["installed"] is True
+        assert sandbox.install_agent("mock")["alreadyInstalled"] is True
+        assert sandbox.health()["status"] == "ok"
+        session.delete()
+        assert session.id not in {known.session_id for known in sandbox.list_sessions(agent="mock")}
+    finally:
+        sandbox.close()
+        sandbox.close()
+    assert not any(thread.name == "sandbox-agent" and thread.is_alive() for thread in threading.enumerate())

@@ -39,7 +39,9 @@ async def _numbers_over_cuts(port: int, token: str | None, seed: int) -> list[in
     return numbers
 
 
+@pytest.mark.promise("P-sdk-1")
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.promise("P-session-4")
 async def test_twenty_cuts_at_random_lose_no_update_and_double_none_of_a_server(tmp_path: Path, seed: int) -> None:
     async with running_server(tmp_path) as server:
         assert await _numbers_over_cuts(server.port, None, seed) == list(range(1, UPDATES + 1))
@@ -51,6 +53,8 @@ async def test_twenty_cuts_at_random_lose_no_update_and_double_none_of_an_embedd
         assert await _numbers_over_cuts(port, own.token, 3) == list(range(1, UPDATES + 1))
 
 
+@pytest.mark.promise("P-sdk-2")
+@pytest.mark.promise("P-session-7")
 async def test_a_prompt_whose_post_breaks_runs_once(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path) as server,

@@ -36,6 +36,7 @@ async def _texts(turn: TurnBox) -> list[str]:
     turn.finish()
     texts = []
     while (envelope := await turn.mailbox.take()) is not None:
+        assert isinstance(envelope, dict)
         texts.append(envelope["params"]["update"]["content"]["text"])
     return texts
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from sandbox_agent import SandboxAgent
-from sandbox_agent.errors import UnknownAgent, UnknownSession
+from sandbox_agent.errors import InvalidParams, UnknownAgent, UnknownSession
 from support.server import running_server
 
 
@@ -53,6 +54,27 @@ async def test_metadata_is_merged_and_a_deleted_session_is_gone(tmp_path: Path) 
         assert await session.set_metadata(a=None) == {"b": 2}
         await session.delete()
         assert session.id not in {known.session_id for known in await sandbox.list_sessions()}
+
+
+async def test_conversations_are_searched_for_words(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, SandboxAgent.connect(server.url) as sandbox:
+        session = await sandbox.create_session(agent="mock", cwd="/tmp", title="Zebras")
+        await session.prompt("echo a quick brown zebra")
+        await (await sandbox.create_session(agent="mock", cwd="/tmp")).prompt("echo a slow fox")
+        async with asyncio.timeout(20):
+            while not (found := await sandbox.search('"brown zebra"')).is_complete:
+                await asyncio.sleep(0.02)
+        (only,) = found.sessions
+        assert (only.session.session_id, only.session.title) == (session.id, "Zebras")
+        assert {hit.kind for hit in only.hits} == {"prompt", "message", "title"}
+        for hit in only.hits:
+            assert "brown zebra" in hit.text
+            (event,) = [event async for event in session.events(after=hit.sequence - 1, limit=1)]
+            assert event.source == ("client" if hit.kind == "prompt" else "agent")
+        with pytest.raises(InvalidParams, match="at least one word"):
+            await sandbox.search("…")
+        await session.delete()
+        assert (await sandbox.search("zebra")).sessions == []
 
 
 async def test_agents_are_listed_shown_and_installed(tmp_path: Path) -> None:

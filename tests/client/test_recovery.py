@@ -82,6 +82,7 @@ async def _recovered(history: Any, *, seen: int) -> list[Any]:
         await turn.recovery.run(history)
         updates = []
         while (envelope := await turn.mailbox.take()) is not None:
+            assert isinstance(envelope, dict)
             updates.append(read_update(envelope))
     return updates
 

@@ -13,6 +13,7 @@ from sandbox_agent.errors import AgentExited
 from support.server import running_server
 
 
+@pytest.mark.promise("P-session-2")
 async def test_a_session_goes_on_after_the_server_was_killed_between_two_turns(tmp_path: Path) -> None:
     async with running_server(tmp_path) as first, SandboxAgent.connect(first.url) as sandbox:
         session = await sandbox.create_session(agent="mock", cwd="/tmp")
@@ -26,6 +27,8 @@ async def test_a_session_goes_on_after_the_server_was_killed_between_two_turns(t
             assert turn.stop_reason == "end_turn"
 
 
+@pytest.mark.promise("P-sdk-3")
+@pytest.mark.promise("P-session-5")
 async def test_a_turn_that_was_running_when_the_server_was_killed_fails_and_the_next_one_runs(tmp_path: Path) -> None:
     async with running_server(tmp_path) as first, SandboxAgent.connect(first.url) as sandbox:
         session = await sandbox.create_session(agent="mock", cwd="/tmp")

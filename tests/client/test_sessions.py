@@ -10,7 +10,7 @@ import pytest
 from sandbox_agent import SandboxAgent
 from sandbox_agent.client import Session, text_of
 from sandbox_agent.errors import InvalidParams, RequestFailed, UnknownSession
-from support.server import running_server
+from support.server import mock_agents, running_server
 
 
 async def test_load_brings_the_conversation_and_the_session_goes_on(tmp_path: Path) -> None:
@@ -22,6 +22,18 @@ async def test_load_brings_the_conversation_and_the_session_goes_on(tmp_path: Pa
             loaded = await sandbox.load_session(session.id, agent="mock")
             assert "remember me" in "".join(map(text_of, loaded.replay))
             assert loaded.cwd == "/tmp"
+            assert await loaded.prompt("recall").text() == "1. remember me"
+
+
+async def test_an_agent_of_version_2_of_acp_is_used_as_any_other(tmp_path: Path) -> None:
+    async with running_server(tmp_path, config=mock_agents(two="--protocol 2")) as server:
+        async with SandboxAgent.connect(server.url) as sandbox:
+            session = await sandbox.create_session(agent="two", cwd="/tmp", model="mock-large")
+            assert await session.prompt("remember me").text() == "remember me"
+            assert (await sandbox.agents.get("two"))["serverStatus"]["protocolVersion"] == 2
+        async with SandboxAgent.connect(server.url) as sandbox:
+            loaded = await sandbox.load_session(session.id, agent="two")
+            assert "remember me" in "".join(map(text_of, loaded.replay))
             assert await loaded.prompt("recall").text() == "1. remember me"
 
 
@@ -57,7 +69,7 @@ async def test_an_unknown_session_is_said(tmp_path: Path) -> None:
 async def test_wishes_that_do_not_exist_are_named(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, SandboxAgent.connect(server.url) as sandbox:
         with pytest.raises(InvalidParams, match="colour"):
-            await sandbox.create_session(agent="mock", colour="red")
+            await sandbox.create_session(agent="mock", colour="red")  # type: ignore[call-arg]
 
 
 async def test_model_mode_and_options_are_set(tmp_path: Path) -> None:

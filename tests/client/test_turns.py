@@ -148,6 +148,24 @@ async def test_a_turn_that_nobody_reads_holds_the_connection_and_loses_nothing(t
     assert numbers == list(range(1, 50_001))
 
 
+async def test_a_turn_that_was_started_goes_on_without_the_program_and_leaves_its_questions_to_others(
+    tmp_path: Path,
+) -> None:
+    async with running_server(tmp_path) as server:
+        async with SandboxAgent.connect(server.url) as sandbox:
+            session = await sandbox.create_session(agent="mock", cwd="/tmp")
+            turn_ids = [await session.prompt("tool ls").start(), await session.prompt("behind it").start()]
+        async with SandboxAgent.connect(server.url, on_permission=lambda request: request.allow()) as other:
+            same = await other.resume_session(session.id, agent="mock")
+            async with asyncio.timeout(30):
+                await same.prompt("after it")
+            events = [event.envelope async for event in same.events()]
+    prompts = [event for event in events if event.get("method") == "session/prompt"]
+    assert [prompt["params"]["_meta"]["sandboxagent.dev"]["turnId"] for prompt in prompts][:2] == turn_ids
+    results = [event["result"] for event in events if "stopReason" in event.get("result", {})]
+    assert [result["stopReason"] for result in results] == ["end_turn"] * 3
+
+
 def test_an_update_that_the_schema_does_not_know_is_passed_on_whole() -> None:
     raw = {"sessionUpdate": "hologram", "depth": 3}
     update = read_update({"method": "session/update", "params": {"sessionId": "s", "update": raw}})

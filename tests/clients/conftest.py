@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.node import installed
-from support.server import Server, running_server
+from support.server import Server, mock_agents, running_server
 
 TOKEN = "a-token-for-clients"
 
@@ -27,7 +27,8 @@ def goose_client() -> Path:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with asyncio.Runner() as runner:
         home = tmp_path_factory.mktemp("server")
-        running = running_server(home, "--token", TOKEN, "--log-level", "warning")
+        agents = mock_agents(mock2="--protocol 2")
+        running = running_server(home, "--token", TOKEN, "--log-level", "warning", config=agents)
         yield runner.run(running.__aenter__())
         runner.run(running.__aexit__(None, None, None))
 

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import pytest
-from acp import connect_to_agent
+from acp import PROTOCOL_VERSION, connect_to_agent
 from acp.helpers import text_block
 from acp.http import create_http_stream
 from acp.ws import create_websocket_stream
@@ -55,23 +55,34 @@ def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def opened(transport: str, url: str, token: str, editor: Editor) -> Any:
+async def opened(transport: str, url: str, token: str, editor: Editor, agent: str) -> Any:
     headers = {"Authorization": f"Bearer {token}"}
     if transport == "http":
-        stream = create_http_stream(f"{url}/acp?agent=mock", headers=headers)
+        stream = create_http_stream(f"{url}/acp?agent={agent}", headers=headers)
     else:
-        stream = await create_websocket_stream(f"{url.replace('http', 'ws')}/acp?agent=mock", headers=headers)
+        stream = await create_websocket_stream(f"{url.replace('http', 'ws')}/acp?agent={agent}", headers=headers)
     connection = connect_to_agent(editor, stream)  # type: ignore[arg-type]  # the half that is needed here
-    answer = await connection.initialize(protocol_version=1)
+    answer = await connection.initialize(protocol_version=PROTOCOL_VERSION)
+    assert answer.protocol_version == PROTOCOL_VERSION == 1  # the library has no other
     assert answer.agent_capabilities is not None
     assert answer.agent_capabilities.load_session is True
     return connection
 
 
-async def test_official_python_client_does_it_all(transport: str, server: Server, token: str) -> None:
+def chosen_mode(answer: Any) -> str:
+    """In either spelling, which say the same."""
+    option = next(option for option in answer.config_options if option.category == "mode")
+    assert option.current_value == answer.modes.current_mode_id
+    return str(option.current_value)
+
+
+@pytest.mark.parametrize("agent", ["mock", "mock2"])
+async def test_official_python_client_does_it_all(transport: str, agent: str, server: Server, token: str) -> None:
     editor = Editor()
-    first = await opened(transport, server.url, token, editor)
-    session = (await first.new_session(cwd="/tmp", mcp_servers=[])).session_id
+    first = await opened(transport, server.url, token, editor, agent)
+    made = await first.new_session(cwd="/tmp", mcp_servers=[])
+    session = made.session_id
+    assert chosen_mode(made) == "ask"
     async with asyncio.timeout(DEADLINE):
         said = await first.prompt(session_id=session, prompt=[text_block("remember the python client")])
         assert said.stop_reason == "end_turn"
@@ -82,11 +93,17 @@ async def test_official_python_client_does_it_all(transport: str, server: Server
         await editor.heard(session, "tick 1")
         await first.cancel(session_id=session)
         assert (await turn).stop_reason == "cancelled"
+        await first.set_session_mode(session_id=session, mode_id="code")
+        changed = await first.set_config_option(config_id="mode", session_id=session, value="ask")
+        assert next(one for one in changed.config_options if one.id == "mode").current_value == "ask"
+        assert session in [one.session_id for one in (await first.list_sessions()).sessions]
         await first.close()
 
     editor.said.clear()
-    second = await opened(transport, server.url, token, editor)
+    second = await opened(transport, server.url, token, editor, agent)
     async with asyncio.timeout(DEADLINE):
+        assert chosen_mode(await second.resume_session(cwd="/tmp", session_id=session, mcp_servers=[])) == "ask"
+        assert not editor.said
         await second.load_session(cwd="/tmp", session_id=session, mcp_servers=[])
         await editor.heard(session, "remember the python client")
         assert (await second.prompt(session_id=session, prompt=[text_block("tool pwd")])).stop_reason == "end_turn"

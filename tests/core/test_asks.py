@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from sandbox_agent.core.methods import ELICITATION, HOST_METHODS, PERMISSION, QUESTION
 from sandbox_agent.errors import AgentExited
-from support.limits import HUB_OPTIONS
 from support.relay import SESSION, Wire, answer, client, note, refusal, request
 
 ALICE, BOB, CAROL = client("alice"), client("bob"), client("carol")
@@ -81,8 +81,8 @@ def test_who_was_not_asked_cannot_answer(wire: Wire) -> None:
 
 
 def test_ids_of_several_agents_do_not_meet_at_one_client() -> None:
-    first, second = Wire(), Wire()
-    second.relay.asks = type(second.relay.asks)(first.relay.asks._ids, second.relay.sessions, HUB_OPTIONS.agent.budget)
+    ids = count(1)
+    first, second = Wire(ids), Wire(ids)
     for wire in (first, second):
         wire.open(SESSION, ALICE)
         ask(wire, 0)

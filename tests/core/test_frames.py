@@ -231,7 +231,12 @@ def test_what_we_make_ourselves_parses() -> None:
     assert members_of(made[3][0])["error"] == {
         "code": -32001,
         "message": "full",
-        "data": {"type": "urn:sandbox-agent:error:session_busy", "retryable": True, "waiting": 2},
+        "data": {
+            "type": "urn:sandbox-agent:error:session_busy",
+            "retryable": True,
+            "waiting": 2,
+            "_meta": {"sandboxagent.dev": {"errorType": "conflict"}},
+        },
     }
 
 

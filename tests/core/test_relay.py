@@ -12,6 +12,7 @@ from sandbox_agent.core.effects import Observed, Publish, Reply, Resolve, Unpars
 from sandbox_agent.core.ids import SessionId
 from sandbox_agent.core.lines import OversizedLine
 from sandbox_agent.core.permission_policy import ASK
+from sandbox_agent.core.session import Phase
 from sandbox_agent.errors import AgentExited, SessionEnded
 from support.relay import SESSION, Wire, answer, client, note, refusal, request, update
 
@@ -98,7 +99,7 @@ def test_neighbouring_updates_of_one_session_are_published_together(wire: Wire) 
 
 def test_what_changes_the_session_is_observed_after_it_was_published_and_in_order(wire: Wire) -> None:
     effects = wire.agent(update("1"), update("2", kind="current_mode_update"), update("3"))
-    assert [type(e) for e in effects] == [Publish, Observed, Publish]
+    assert [type(e) for e in effects] == [Publish, Publish, Observed, Publish]
     assert wire.events["alice"] == [update("1"), update("2", kind="current_mode_update"), update("3")]
 
 
@@ -303,6 +304,17 @@ def test_a_queued_request_is_taken_back_without_the_agent_knowing(wire: Wire) ->
     assert wire.replies[-1][0] == "bob"
 
 
+def test_a_queued_prompt_is_taken_back_by_its_name_whoever_sent_it(wire: Wire) -> None:
+    wire.prompt(ALICE, 1)
+    ticket = wire.prompt(BOB, "q")
+    (told,) = [told["params"] for told in wire.notices["alice"] if told["method"].endswith("turn_queued")]
+    wire.apply(wire.relay.take_back(SESSION, told["promptId"]))
+    assert [(who, at, message["error"]["code"]) for who, at, message in wire.replies] == [("bob", ticket, -32800)]
+    assert wire.relay.take_back(SESSION, told["promptId"]) == []
+    assert wire.relay.take_back(SESSION, "prompt_1") == [], "it runs already"
+    assert wire.relay.take_back(SessionId("nothing"), "prompt_1") == []
+
+
 @pytest.mark.parametrize("key", [0, "x", None, -3])
 def test_a_request_under_way_is_taken_back_under_the_id_that_the_agent_knows(wire: Wire, key: Any) -> None:
     wire.call(BOB, request(key, "_vendor/slow"))
@@ -389,7 +401,7 @@ def test_cancel_reaches_prompts_that_wait_for_a_session_to_wake() -> None:
 def test_what_an_agent_replays_while_it_wakes_is_not_told_again() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.wake(SESSION, ASK)
+    wire.relay.wake(SESSION, ASK, SESSION)
     call = wire.own("session/load", SESSION)
     wire.agent(update("old"), update("older"))
     assert wire.events["alice"] == []
@@ -398,6 +410,100 @@ def test_what_an_agent_replays_while_it_wakes_is_not_told_again() -> None:
     wire.apply(wire.relay.woken(SESSION))
     wire.agent(update("new"))
     assert wire.events["alice"] == wire.history[SESSION] == [update("new")]
+
+
+def test_a_replay_that_comes_after_its_session_was_closed_is_not_recorded_again() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.wake(SESSION, ASK, SESSION)
+    call = wire.own("session/load", SESSION)
+    wire.apply(wire.relay.release(SESSION, SessionEnded("closed", sessionId=SESSION)))
+    wire.agent(update("old"), answer(call), update("old, replayed late"))
+    assert wire.history[SESSION] == []
+    wire.relay.wake(SESSION, ASK, SESSION)
+    call = wire.own("session/load", SESSION)
+    wire.agent(update("old"), answer(call))
+    wire.apply(wire.relay.woken(SESSION))
+    wire.agent(update("new"))
+    assert wire.events["alice"] == wire.history[SESSION] == [update("new")]
+
+
+def test_a_replay_that_comes_after_its_session_has_ended_is_not_recorded_again() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.wake(SESSION, ASK, SESSION)
+    wire.own("session/load", SESSION)
+    wire.apply(wire.relay.wake_failed(SESSION, SessionEnded("timed out", sessionId=SESSION)))
+    wire.apply(wire.relay.end(SESSION, SessionEnded("ended", sessionId=SESSION)))
+    wire.agent(update("old, replayed late"))
+    assert wire.history[SESSION] == wire.events["alice"] == []
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["waking", "closed meanwhile"])
+def test_a_name_given_to_a_new_session_while_an_older_one_is_taken_up_by_it_is_nobodys(*, is_closed: bool) -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.prompt(ALICE, "p")
+    wire.relay.wake(SESSION, ASK, SESSION)
+    resume = wire.own("session/load", SESSION)
+    make = wire.own("session/new")
+    if is_closed:
+        wire.apply(wire.relay.release(SESSION, SessionEnded("closed", sessionId=SESSION)))
+    wire.agent(update("the new one is born"), answer(make, {"sessionId": SESSION}))
+    assert "as one that it was asked to resume" in wire.resolved[make]["error"]["message"]
+    assert "error" in wire.replies[0][2]
+    mode = note("session/update", sessionId=SESSION, update={"sessionUpdate": "current_mode_update"})
+    wire.agent(update("whose?"), mode, answer(resume), update("whose?"))
+    assert wire.relay.sessions[SESSION].phase is Phase.ENDED
+    assert wire.relay.holds(SESSION)
+    again = wire.own("session/new")
+    wire.agent(update("whose?"), answer(again, {"sessionId": SESSION}))
+    assert "error" in wire.resolved[again]
+    assert [m for m in wire.history[SESSION] if "method" in m] == []
+    assert wire.events["alice"] == []
+    wire.exit(DEAD)
+    make = wire.own("session/new")
+    wire.agent(answer(make, {"sessionId": SESSION}))
+    assert wire.resolved[make]["result"]["sessionId"] == "s~2"
+
+
+def test_a_session_that_was_taken_up_while_a_new_one_got_its_name_ends_with_that_answer() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    make = wire.own("session/new")
+    wire.relay.wake(SESSION, ASK, SESSION)
+    resume = wire.own("session/resume", SESSION)
+    wire.agent(answer(resume))
+    assert wire.relay.sessions[SESSION].is_live
+    wire.agent(answer(make, {"sessionId": SESSION}), update("whose?"))
+    assert "error" in wire.resolved[make]
+    assert wire.relay.sessions[SESSION].phase is Phase.ENDED
+    assert wire.history[SESSION] == []
+
+
+def test_a_session_that_was_taken_up_before_keeps_its_name() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.wake(SESSION, ASK, SESSION)
+    wire.agent(answer(wire.own("session/resume", SESSION)))
+    make = wire.own("session/new")
+    wire.agent(answer(make, {"sessionId": SESSION}), update("hers"))
+    assert "as one that is under way" in wire.resolved[make]["error"]["message"]
+    assert wire.events["alice"] == [update("hers")]
+
+
+def test_the_name_of_a_session_that_the_agent_refused_to_take_up_is_free_for_another() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.relay.wake(SESSION, ASK, SESSION)
+    make = wire.own("session/new")
+    wire.agent(refusal(wire.own("session/resume", SESSION)))
+    wire.apply(wire.relay.wake_failed(SESSION, SessionEnded("refused", sessionId=SESSION)))
+    mode = note("session/update", sessionId=SESSION, update={"sessionUpdate": "current_mode_update"})
+    wire.agent(mode, answer(make, {"sessionId": SESSION}))
+    assert wire.events["alice"] == wire.history[SESSION] == []
+    assert wire.resolved[make]["result"]["sessionId"] == "s~2"
+    assert wire.history["s~2"][-1]["params"]["update"] == {"sessionUpdate": "current_mode_update"}
 
 
 def test_exit_answers_every_waiting_request_with_agent_exited(wire: Wire) -> None:
@@ -446,7 +552,7 @@ def test_a_notice_of_our_own_goes_to_everybody_attached(wire: Wire) -> None:
 def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_says_woken() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.wake(SESSION, ASK)
+    wire.relay.wake(SESSION, ASK, SESSION)
     call = wire.own("session/load", SESSION)
     news = update("commands", kind="available_commands_update")
     wire.agent(update("old"), answer(call), update("old, replayed late"), news)
@@ -459,30 +565,66 @@ def test_what_follows_the_answer_that_wakes_a_session_is_told_before_anybody_say
 def test_what_follows_the_answer_to_a_resume_is_told_whatever_it_is() -> None:
     wire = Wire()
     wire.open(SESSION, ALICE, is_live=False)
-    wire.relay.wake(SESSION, ASK)
+    wire.relay.wake(SESSION, ASK, SESSION)
     call = wire.own("session/resume", SESSION)
     wire.agent(update("old"), answer(call), update("new"))
     assert wire.events["alice"] == [update("new")]
 
 
-def test_a_new_session_with_the_name_of_a_dormant_one_leaves_no_prompt_unanswered() -> None:
+def test_a_new_session_with_the_name_of_a_dormant_one_is_another_session() -> None:
+    wire = Wire()
+    wire.open("n1", ALICE, is_live=False)
+    call = wire.own("session/new")
+    wire.agent(update("early", "n1"), answer(call, {"sessionId": "n1"}))
+    assert wire.resolved[call]["result"] == {"sessionId": "n1~2"}
+    wire.attach(BOB, "n1~2")
+    wire.agent(update("news", "n1"), request(7, "session/request_permission", sessionId="n1"))
+    told, asked = wire.events["bob"]
+    assert told == update("news", "n1~2")
+    assert asked["params"]["sessionId"] == "n1~2"
+    assert wire.events["alice"] == []
+    assert wire.history["n1"] == []
+    assert update("early", "n1~2") in wire.history["n1~2"]
+
+
+def test_what_goes_to_the_agent_has_its_own_name_for_the_session() -> None:
+    wire = Wire()
+    wire.open("n1", is_live=False)
+    call = wire.own("session/new")
+    wire.agent(answer(call, {"sessionId": "n1"}))
+    wire.prompt(BOB, 1, "n1~2")
+    wire.call(BOB, request(2, "_vendor/x", sessionId="n1~2"))
+    wire.own("session/set_mode", "n1~2")
+    wire.notify(note("_vendor/y", sessionId="n1~2"))
+    wire.notify(note("session/cancel", sessionId="n1~2"))
+    assert [message["params"]["sessionId"] for message in wire.sent[1:]] == ["n1"] * 5
+    assert [m["params"]["sessionId"] for m in wire.history["n1~2"] if "sessionId" in m.get("params", {})] == [
+        "n1~2"
+    ] * 4
+
+
+def test_a_prompt_that_waits_for_a_session_whose_name_was_given_away_is_told_so() -> None:
     wire = Wire()
     wire.open("n1", ALICE, is_live=False)
     ticket = wire.prompt(ALICE, 1, "n1")
     call = wire.own("session/new")
     wire.agent(answer(call, {"sessionId": "n1"}))
-    assert [(who, at, message["error"]["code"]) for who, at, message in wire.replies] == [("alice", ticket, -32002)]
-    wire.agent(update("news", "n1"))
-    assert wire.events["alice"] == []
+    with pytest.raises(SessionEnded, match="to a newer one") as refused:
+        wire.relay.wake(SessionId("n1"), ASK, "n1")
+    wire.apply(wire.relay.wake_failed(SessionId("n1"), refused.value))
+    assert [(who, at, message["error"]["code"]) for who, at, message in wire.replies] == [("alice", ticket, -32009)]
+    wire.notify(note("_vendor/y", sessionId="n1"))
+    assert wire.sent[-1]["method"] == "session/new", "the agent would take it for the newer one's"
 
 
-def test_a_new_session_that_is_an_old_one_keeps_its_clients_and_its_turn() -> None:
+def test_a_session_that_is_under_way_is_not_made_anew() -> None:
     wire = Wire()
     wire.open("n1", ALICE)
     wire.prompt(ALICE, 1, "n1")
     wire.prompt(ALICE, 2, "n1")
     call = wire.own("session/new")
     wire.agent(answer(call, {"sessionId": "n1"}), update("x", "n1"), answer(1))
+    assert "as one that is under way" in wire.resolved[call]["error"]["message"]
     assert wire.events["alice"] == [update("x", "n1")]
     assert wire.sent[-1]["method"] == "session/prompt"
     wire.agent(answer(2))

@@ -183,3 +183,15 @@ def test_one_line_over_the_limit_stays_until_the_next_one_comes(size: int) -> No
     assert window.memory == 1
     assert window.read(0) == Stored(1, A, 1, 1)
     assert window.read(1) == Lines(2, [b"y"])
+
+
+def test_events_of_a_deleted_record_are_not_looked_for_in_one_of_the_same_name() -> None:
+    window = Window(memory_limit=1 << 10, run_limit=1000)
+    window.append(A, 1, [b"x" * 1025])
+    window.append(B, 1, [b"y"])
+    window.forget(A)
+    window.forget(A)
+    window.append(A, 1, [b"z" * 1025])
+    window.append(B, 2, [b"y"])
+    assert window.read(0) == Stored(1, StreamKey(f"deleted:{A}"), 1, 1)
+    assert window.read(2) == Stored(3, A, 1, 1)

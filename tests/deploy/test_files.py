@@ -37,6 +37,7 @@ def test_hadolint_has_no_complaint_about_the_dockerfile(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.promise("P-deploy-3")
 def test_the_image_installs_the_built_wheel_and_does_not_run_as_root() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     assert "COPY dist/*.whl" in text
@@ -55,6 +56,45 @@ def test_compose_builds_that_image_asks_for_a_token_and_is_reached_from_this_mac
     assert any(entry.startswith("SANDBOX_AGENT_TOKEN=${SANDBOX_AGENT_TOKEN:?") for entry in service["environment"])
     named = {volume.partition(":")[0] for volume in service["volumes"] if not volume.startswith((".", "/"))}
     assert named == set(parsed["volumes"])
+
+
+def _manifests() -> dict[str, dict[str, Any]]:
+    folder = DEPLOY / "kubernetes"
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    assert sorted(listed) == sorted(p.name for p in folder.iterdir() if p.name != "kustomization.yaml")
+    parsed = [yaml.safe_load((folder / name).read_text()) for name in listed]
+    return {one["kind"]: one for one in parsed}
+
+
+def test_the_manifests_fit_together_and_the_pod_has_no_more_rights_than_it_needs() -> None:
+    kinds = _manifests()
+    assert set(kinds) == {"Service", "StatefulSet", "NetworkPolicy"}
+    pod = kinds["StatefulSet"]["spec"]["template"]
+    labels = pod["metadata"]["labels"]
+    assert (
+        kinds["Service"]["spec"]["selector"] == kinds["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+    )
+    assert kinds["StatefulSet"]["spec"]["replicas"] == 1
+    (container,) = pod["spec"]["containers"]
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["envFrom"] == [{"secretRef": {"name": "sandbox-agent"}}]
+    claims = {one["metadata"]["name"] for one in kinds["StatefulSet"]["spec"]["volumeClaimTemplates"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == claims
+    image = (DEPLOY / "Dockerfile").read_text()
+    assert all(f'"{mount["mountPath"]}"' in image for mount in container["volumeMounts"])
+
+
+@pytest.mark.skipif("SANDBOX_AGENT_DIST" not in os.environ, reason="`make dist` runs it: it downloads the schemas")
+@pytest.mark.timeout(180)
+def test_the_manifests_fit_the_schemas_of_kubernetes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True, timeout=60)
+    install = [str(tmp_path / "bin/python"), "-m", "pip", "install", "--quiet", "kubernetes-validate", "pyyaml"]
+    subprocess.run(install, check=True, capture_output=True, timeout=110)
+    files = [path for path in (DEPLOY / "kubernetes").iterdir() if path.name != "kustomization.yaml"]
+    command = [str(tmp_path / "bin/kubernetes-validate"), "--strict", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(

@@ -127,6 +127,7 @@ async def test_a_name_that_no_file_can_have_is_refused(
 
 @pytest.mark.parametrize("attack", [_read, _write, _stat, _list, _mkdir, _upload])
 @pytest.mark.parametrize("link", ["out", "out-file"])
+@pytest.mark.promise("P-files-1")
 async def test_a_link_that_points_out_is_not_followed(
     confined: FileService, outside: Path, before: dict[str, str | bytes], attack: Attack, link: str
 ) -> None:

@@ -60,6 +60,7 @@ async def stalled() -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("method", "way"), [("PUT", "/v1/fs/file?path={}/big"), ("POST", "/v1/fs/upload-batch?path={}/tree")]
 )
+@pytest.mark.promise("P-files-6")
 async def test_what_an_upload_had_written_when_the_server_was_killed_is_gone_after_the_next_start(
     method: str, way: str, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ async def test_what_an_upload_had_written_when_the_server_was_killed_is_gone_aft
 
 
 @pytest.mark.parametrize("renames", range(6))
+@pytest.mark.promise("P-files-6")
 async def test_a_merge_that_was_cut_short_is_finished(renames: int, tmp_path: Path) -> None:
     work = tmp_path / "root" / "work"
     for name in ("a", "sub/b", "sub/keep"):

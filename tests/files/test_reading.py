@@ -166,6 +166,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.promise("P-files-5")
 def test_256_mib_written_and_read_cost_a_few_mib_of_memory(root: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _LARGE, str(root)], capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr

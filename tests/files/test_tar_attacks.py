@@ -274,6 +274,7 @@ def staged(target: Path) -> Path:
     return path
 
 
+@pytest.mark.promise("P-files-4")
 def test_a_merge_that_fails_on_its_way_is_undone(target: Path, staged: Path) -> None:
     before = snapshot(target), snapshot(staged)
     saved = target.parent / "saved"

@@ -57,6 +57,7 @@ async def test_a_new_file_gets_the_usual_mode_and_an_old_one_keeps_its_own(confi
     assert (root / "script").read_bytes() == b"new"
 
 
+@pytest.mark.promise("P-files-3")
 async def test_a_broken_upload_changes_nothing(confined: FileService, root: Path) -> None:
     (root / "f").write_bytes(b"old")
     before = snapshot(root)

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox_agent.core.users import User
 from sandbox_agent.errors import Conflict
 from sandbox_agent.files import FileService
+from sandbox_agent.http.access.attendance import Attendance
 from sandbox_agent.http.access.auth import Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
+from sandbox_agent.http.access.tokens import NamedTokens
 from sandbox_agent.http.api.download import send_file
 from sandbox_agent.http.app import App
 from sandbox_agent.http.asgi.exchange import Exchange
@@ -63,7 +66,10 @@ async def failing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def app_with(*doors: Door, token: str | None = None) -> App:
-    return App(doors, gate(token), Telemetry(), APP_LIMITS)
+    async def nobody(user: User) -> None:
+        raise AssertionError(user)
+
+    return App(doors, gate(token), Telemetry(), APP_LIMITS, Attendance(NamedTokens(None), nobody))
 
 
 @pytest.mark.parametrize(

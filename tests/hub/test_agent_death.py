@@ -21,6 +21,7 @@ def agent_pid(server: Server) -> int:
     return int(lines[-1].rsplit("pid=", 1)[1])
 
 
+@pytest.mark.promise("P-agent-1")
 async def test_kill_9_in_a_prompt_answers_it_within_a_second_with_exit_code_and_stderr(
     server: Server, client: RpcClient
 ) -> None:
@@ -41,6 +42,7 @@ async def test_kill_9_in_a_prompt_answers_it_within_a_second_with_exit_code_and_
     assert (await client.prompt(fresh, "hello"))["result"]["stopReason"] == "end_turn"
 
 
+@pytest.mark.promise("P-agent-1")
 async def test_every_waiter_of_every_client_is_answered(server: Server) -> None:
     async with connected(server.url) as one, connected(server.url) as other:
         sessions = [await one.new_session(), await other.new_session(), await other.new_session()]
@@ -57,6 +59,7 @@ async def test_every_waiter_of_every_client_is_answered(server: Server) -> None:
         assert {answer["error"]["code"] for answer in answers} == {-32010}
 
 
+@pytest.mark.promise("P-agent-2")
 async def test_the_same_session_goes_on_after_a_crash_and_keeps_its_context(client: RpcClient) -> None:
     session = await client.new_session()
     async with client.stream() as events:
@@ -102,9 +105,13 @@ async def test_sessions_of_an_agent_that_cannot_come_back_end_and_say_so(tmp_pat
         params = ended["params"]
         assert params["sessionId"] == session
         assert (params["reason"], params["terminatedBy"], params["exitCode"]) == ("error", "agent", 5)
+        assert (params["terminated_by"], params["exit_code"]) == ("agent", 5), "as the earlier API spelled it"
+        ours = params["_meta"]["sandboxagent.dev"]
+        assert (ours["agent"], ours["nativeSessionId"]) == ("m", session)
+        assert (ours["sessionEnd"]["terminatedBy"], ours["sessionEnd"]["exitCode"]) == ("agent", 5)
         assert set(params["stderr"]) == {"head", "tail", "truncated", "totalLines"}
         answer = await client.prompt(session, "hello?")
-        assert answer["error"]["code"] == -32002
+        assert answer["error"]["code"] == -32009
         assert "ended" in answer["error"]["message"]
         assert (await client.prompt(await client.new_session(), "hi"))["result"]["stopReason"] == "end_turn"
 
@@ -118,7 +125,7 @@ async def test_a_session_that_the_agent_fails_to_load_can_be_read_and_says_why_i
         await client.prompt(session, "remember this")
         await client.prompt(session, "crash")
         answer = await client.prompt(session, "hello?")
-        assert answer["error"]["code"] == -32002
+        assert answer["error"]["code"] == -32009
         assert "could not load" in answer["error"]["message"]
         assert "sessions cannot be loaded (--fail-load)" in answer["error"]["message"]
         assert answer["error"]["data"]["agentError"]["code"] == -32603

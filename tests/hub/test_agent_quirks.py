@@ -21,7 +21,7 @@
 | run without asking a client that declares nothing | here: the_agent_is_told_of_capabilities…
 | treat a second prompt in many ways | test_questions: prompts_of_one_session_run_one_after_the_other…
 | answer an LLM's error, end the turn, or say nothing | here: an_error_ends_a_turn…, an_agent_that_says_nothing…
-| fix the version by the first initialize | here: the_version_is_the_agents_own…
+| fix the version by the first initialize | test_negotiation
 | ignore the end of stdin, and TERM | process/test_agent_process; test_shutdown
 | chatter on stderr | here: a_flood_on_stderr…
 | write lines that are no messages | test_streams: lines_that_are_no_messages…
@@ -37,8 +37,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from support.rpc import CONNECTION, RpcClient, connected, is_permission, option_of_kind
-from support.server import Server, mock_agents, running_server
+from support.rpc import RpcClient, connected, is_permission, option_of_kind
+from support.server import mock_agents, running_server
 
 
 @pytest.mark.parametrize("key", [2**53 + 1, -(2**63), "x" * 1000, 0])
@@ -123,14 +123,6 @@ async def test_an_agent_that_says_nothing_can_be_cancelled(client: RpcClient) ->
         await events.wait_until(lambda e: e.updates("agent_thought_chunk"))
         await client.notify("session/cancel", {"sessionId": session})
         assert (await turn)["result"]["stopReason"] == "cancelled"
-
-
-async def test_the_version_is_the_agents_own_whatever_later_clients_ask_for(server: Server, client: RpcClient) -> None:
-    params = {"protocolVersion": 2, "_meta": {"sandboxagent.dev": {"agent": "mock"}}}
-    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    answer = await client.http.post("/v1/rpc", json=message)
-    assert answer.json()["result"]["protocolVersion"] == client.initialized["protocolVersion"] == 1
-    assert answer.headers[CONNECTION] != client.id
 
 
 async def test_a_flood_on_stderr_neither_blocks_nor_reaches_the_protocol(client: RpcClient) -> None:

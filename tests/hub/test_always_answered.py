@@ -6,13 +6,18 @@ import asyncio
 from pathlib import Path
 
 import httpx
+import pytest
 
+from sandbox_agent.core.ids import AgentId
+from sandbox_agent.errors import AgentExited
+from support.hub import hub_here
 from support.rpc import CONNECTION, JSON, connected, prompt_params
 from support.server import Server, mock_agents, running_server
 
 ROUNDS = 60
 
 
+@pytest.mark.promise("P-limit-1")
 async def test_a_prompt_that_meets_the_delete_of_its_connection_is_answered(server: Server) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=20, trust_env=False) as http:
         for number in range(ROUNDS):
@@ -34,6 +39,7 @@ async def test_a_prompt_that_meets_the_delete_of_its_connection_is_answered(serv
                 assert {answer.status_code for answer in answers} <= {200, 404}
 
 
+@pytest.mark.promise("P-limit-1")
 async def test_prompts_that_wait_while_their_session_is_deleted_or_closed_are_answered(server: Server) -> None:
     for method in ("session/delete", "session/close"):
         async with connected(server.url) as client, client.stream() as events:
@@ -63,6 +69,22 @@ async def test_prompts_sent_while_a_session_fails_to_wake_are_all_answered(tmp_p
                 assert all("error" in answer for answer in answers)
 
 
+async def test_a_session_that_is_ended_while_its_agent_starts_for_it_says_so(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--no-token", config=mock_agents(m="--slow-initialize 1000")) as server,
+        connected(server.url, "m") as client,
+    ):
+        session = await client.new_session()
+        await client.prompt(session, "crash")
+        params = {"sessionId": session, "cwd": "/tmp", "mcpServers": []}
+        async with asyncio.timeout(30):
+            resuming = asyncio.create_task(client.request("session/resume", params))
+            await asyncio.sleep(0.2)
+            await client.request("_sandboxagent/session/terminate", {"sessionId": session})
+            answer = await resuming
+        assert answer["error"]["data"]["type"].endswith("session_ended"), answer
+
+
 async def test_after_a_close_the_next_prompt_does_not_wait_behind_a_turn_that_never_ends(server: Server) -> None:
     async with connected(server.url) as client, client.stream() as events:
         session = await client.new_session()
@@ -72,3 +94,18 @@ async def test_after_a_close_the_next_prompt_does_not_wait_behind_a_turn_that_ne
             await client.request("session/close", {"sessionId": session})
             await stuck
             assert (await client.prompt(session, "hello again"))["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.promise("P-limit-1")
+async def test_what_is_asked_of_a_process_that_is_being_ended_is_refused_at_once(tmp_path: Path) -> None:
+    """As when a session is configured while another client deletes it, and its process with it."""
+    async with hub_here(tmp_path) as hub:
+        agent = await hub.agents.started(AgentId("mock"))
+        ending = asyncio.create_task(agent.rest())
+        async with asyncio.timeout(10):
+            while agent.is_ready:
+                await asyncio.sleep(0)
+            with pytest.raises(AgentExited, match="session/set_mode was not sent"):
+                await agent.request("session/set_mode", {"sessionId": "s", "modeId": "x"}, timeout=None)
+            await ending
+            await agent.ready()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from sandbox_agent.core.ids import ConnectionId, connection_stream
+from sandbox_agent.hub.clients.stream import Stream
+from sandbox_agent.store import MemoryStore
 from support.rpc import CONNECTION, RpcClient, connected, prompt_params
 from support.server import running_server
+from support.store_words import KEEP_ALL
 
 
 async def test_a_request_that_waits_is_answered_when_its_connection_is_closed(client: RpcClient) -> None:
@@ -37,3 +41,15 @@ async def test_connections_that_nobody_uses_are_closed_and_those_that_are_read_s
                 await asyncio.sleep(0.1)  # 400 as long as the connection is there: asking so does not use it
         assert not events.is_over
         await read.call("session/load", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
+
+
+async def test_an_answer_that_comes_after_the_close_begins_no_record_of_it_anew() -> None:
+    store = MemoryStore(retention=KEEP_ALL)
+    own = connection_stream(ConnectionId("c"))
+    stream = Stream(store, own, memory_limit=1 << 20)
+    stream.append_own([b"{}"])
+    stream.end("connection closed")
+    await store.drop(own)
+    stream.append_own([b"{}"])
+    assert store.last_sequence(own) == 0
+    assert stream.last_id == 1

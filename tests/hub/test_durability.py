@@ -41,6 +41,7 @@ def chunk_numbers(events: list[dict[str, Any]]) -> list[int]:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.promise("P-history-1")
 async def test_kill_9_of_the_server_in_a_50_000_event_turn_loses_nothing_that_a_client_saw(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
         session = await client.new_session(title="the long one")
@@ -70,6 +71,7 @@ async def test_kill_9_of_the_server_in_a_50_000_event_turn_loses_nothing_that_a_
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.promise("P-stream-3")
 async def test_a_reader_stalled_while_a_million_events_pass_gets_every_one_within_64_mb(tmp_path: Path) -> None:
     many, at_once = 1_000_000, 100_000
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
@@ -102,6 +104,7 @@ def resident_kb(server: Server) -> int:
     return int(found[1])
 
 
+@pytest.mark.promise("P-stream-5")
 async def test_events_past_the_retention_limit_are_a_gap_that_says_so(tmp_path: Path) -> None:
     config = "retention_bytes = 2000000\n"
     async with (
@@ -131,6 +134,7 @@ async def _last_event_id(client: RpcClient, session: str) -> int:
     return int((await client.post(message)).headers["X-ACP-Last-Event-Id"])
 
 
+@pytest.mark.promise("P-session-2")
 async def test_after_a_restart_old_sessions_are_listed_read_and_continued(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
         session = await client.new_session(requestedSessionId="my-work")
@@ -149,6 +153,7 @@ async def test_after_a_restart_old_sessions_are_listed_read_and_continued(tmp_pa
         assert {event["source"] for event in kept} == {"client", "agent", "server"}
 
 
+@pytest.mark.promise("P-session-3")
 async def test_a_session_whose_agent_can_neither_load_nor_resume_is_read_only_after_a_restart(tmp_path: Path) -> None:
     config = mock_agents(m="--no-load --no-resume")
     async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:
@@ -166,7 +171,7 @@ async def test_a_session_whose_agent_can_neither_load_nor_resume_is_read_only_af
         assert "neither" in ours["reason"]
         await events.wait_until(lambda e: e.text() == "for the record")
         answer = await client.prompt(session, "more?")
-        assert answer["error"]["code"] == -32002
+        assert answer["error"]["code"] == -32009
         assert "can be read only" in answer["error"]["message"]
 
 
@@ -185,6 +190,7 @@ async def test_live_sessions_can_be_loaded_whether_or_not_the_agent_can(tmp_path
         await events.wait_until(lambda e: e.text() == "said before, and after")
 
 
+@pytest.mark.promise("P-session-10")
 async def test_a_load_replays_only_to_the_one_who_asked(server: Server) -> None:
     async with connected(server.url) as one, connected(server.url) as other, one.stream() as seen:
         session = await one.new_session()
@@ -211,6 +217,7 @@ def _numbers(events: Events) -> list[int]:
     return [int(u["content"]["text"].split(" ")[0]) for u in events.updates("agent_message_chunk")]
 
 
+@pytest.mark.promise("P-session-9")
 async def test_a_fork_begins_with_its_parents_conversation(server: Server) -> None:
     async with connected(server.url) as client, connected(server.url) as other:
         parent = await client.new_session()
@@ -246,11 +253,13 @@ async def test_terminate_ends_a_session_once_and_for_all(client: RpcClient) -> N
         assert (await running)["result"]["stopReason"] == "cancelled"
         ended = await events.wait_for(lambda m: m.get("method") == "_sandboxagent/session/ended")
         assert ended["params"]["reason"] == "terminated"
+        assert (ended["params"]["terminatedBy"], ended["params"]["terminated_by"]) == ("client", "daemon")
         assert len([m for m in events.messages if m.get("method") == "_sandboxagent/session/ended"]) == 1
     answer = await client.prompt(session, "more")
-    assert answer["error"]["code"] == -32002
+    assert answer["error"]["code"] == -32009
 
 
+@pytest.mark.promise("P-restart-1")
 async def test_the_second_server_on_one_data_dir_says_so_and_exits(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server:
         with pytest.raises(AssertionError) as refused:
@@ -301,6 +310,7 @@ async def test_2000_sessions_are_listed_page_by_page_without_holes(tmp_path: Pat
         assert set(listed) == made
 
 
+@pytest.mark.promise("P-history-3")
 async def test_a_full_disk_is_told_to_clients_and_stops_no_conversation(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         if isinstance(disk, LimitedDisk):
@@ -323,6 +333,7 @@ async def test_a_full_disk_is_told_to_clients_and_stops_no_conversation(tmp_path
             assert "still talking" in "".join(str(event["envelope"]) for event in kept)
 
 
+@pytest.mark.promise("P-history-6")
 async def test_a_damaged_record_hides_no_other_session_and_its_history_can_be_repaired(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server:
         async with connected(server.url) as client:
@@ -347,6 +358,7 @@ async def test_a_damaged_record_hides_no_other_session_and_its_history_can_be_re
         assert "hello" in str(await history(client, spoilt))
 
 
+@pytest.mark.promise("P-history-4")
 async def test_on_a_full_disk_a_prompt_with_a_turn_id_is_refused_until_there_is_room(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         if isinstance(disk, LimitedDisk):

@@ -61,6 +61,7 @@ async def following(url: str, **headers: str) -> AsyncIterator[Followed]:
             task.cancel()
 
 
+@pytest.mark.promise("P-session-8")
 async def test_a_turn_with_a_permission_is_told_from_its_begin_to_its_end(server: Server) -> None:
     async with following(server.url) as feed, connected(server.url) as client, client.stream() as events:
         session = await client.new_session()
@@ -87,6 +88,7 @@ async def test_a_turn_with_a_permission_is_told_from_its_begin_to_its_end(server
         assert created["session"].keys() == listed.keys()
 
 
+@pytest.mark.promise("P-stream-7")
 async def test_who_comes_back_misses_nothing_and_gets_nothing_twice(server: Server) -> None:
     async with connected(server.url) as client:
         async with following(server.url) as before:
@@ -184,3 +186,17 @@ def test_nothing_is_kept_before_somebody_follows() -> None:
     feed.tell("x", lambda: pytest.fail("nobody can read it"))
     with pytest.raises(InvalidParams):
         feed.follow("-", lambda change: None)
+
+
+async def test_a_reader_that_resumes_too_far_back_is_told_so_and_gets_nothing_twice() -> None:
+    feed = Feed(kept_bytes=1 << 20)
+    leave = feed.follow(None, lambda change: None)
+    start = feed.position
+    for number in range(5):
+        feed.tell("change", lambda number=number: {"number": number})  # type: ignore[misc]
+    reader = feed.read(start, limit=2)
+    assert [(change.kind, change.position) for change in await reader.take(wait=1)] == [("reset", feed.position)]
+    feed.tell("change", lambda: {"number": 5})
+    assert [change.position for change in await reader.take(wait=1)] == [feed.position]
+    reader.close()
+    leave()

@@ -56,6 +56,7 @@ def problem(answer: httpx.Response) -> dict[str, Any]:
     return {**body, "kind": body["type"].rpartition(":")[2]}
 
 
+@pytest.mark.promise("P-install-1")
 async def test_initialize_installs_the_agent_and_takes_longer_than_the_request_limit(
     site: LoopbackSite, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ async def test_initialize_installs_the_agent_and_takes_longer_than_the_request_l
         assert (listed["installed"], listed["source"], listed["version"]) == (True, "registry", "1.0.0")
 
 
+@pytest.mark.promise("P-install-1")
 async def test_ten_clients_at_once_make_one_install(site: LoopbackSite, env: dict[str, str], tmp_path: Path) -> None:
     page = stall(site)
     async with running_server(tmp_path, "--no-token", env=env) as server, web(server.url) as http:
@@ -104,6 +106,7 @@ async def test_an_install_goes_on_when_the_client_that_wanted_it_leaves(
         await until((tmp_path / "data/agents" / AGENT / "current").exists, deadline=LONG)
 
 
+@pytest.mark.promise("P-install-4")
 async def test_require_preinstall_refuses_with_the_command_that_installs(
     site: LoopbackSite, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -118,6 +121,7 @@ async def test_require_preinstall_refuses_with_the_command_that_installs(
         assert (await initialize(http)).status_code == 200
 
 
+@pytest.mark.promise("P-install-2")
 async def test_a_server_killed_in_the_middle_twice_leaves_nothing_that_harms_the_third(
     site: LoopbackSite, env: dict[str, str], tmp_path: Path
 ) -> None:

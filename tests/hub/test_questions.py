@@ -16,6 +16,7 @@ def is_cancel(message: Message) -> bool:
     return message.get("method") == "$/cancel_request"
 
 
+@pytest.mark.promise("P-ask-1")
 async def test_the_first_answer_wins_and_the_other_client_is_told(server: Server) -> None:
     async with (
         connected(server.url) as one,
@@ -146,6 +147,7 @@ async def test_elicitation_goes_to_clients_that_claim_it_and_is_cancelled_otherw
         await events.wait_until(lambda e: "accept" in e.text())
 
 
+@pytest.mark.promise("P-session-6")
 async def test_prompts_of_one_session_run_one_after_the_other_in_order(client: RpcClient) -> None:
     session = await client.new_session()
     async with client.stream() as events:

@@ -20,7 +20,7 @@ MIB = 1 << 20
 def config(word: str, **settings: int) -> str:
     command = [sys.executable, str(Path(rude_agent.__file__)), word]
     lines = [f"{name} = {value}" for name, value in settings.items()]
-    return "\n".join([*lines, f"[agents.rude]\ncommand = {command!r}", ""])
+    return "\n".join([*lines, f"[agents.rude]\nisolation = 'process'\ncommand = {command!r}", ""])
 
 
 def memory(server: Server) -> int:
@@ -29,6 +29,7 @@ def memory(server: Server) -> int:
     return int(pages) * 4096
 
 
+@pytest.mark.promise("P-agent-3")
 async def test_a_flood_of_garbage_is_told_as_a_few_lines_and_a_count_and_keeps_nobody_waiting(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=config("garbage")) as server,
@@ -74,6 +75,7 @@ async def test_an_unparsed_line_just_before_the_end_of_a_turn_is_in_the_history_
             assert found[0]["params"]["_meta"]["sandboxagent.dev"]["rawHash"] == found[0]["params"]["raw_hash"]
 
 
+@pytest.mark.promise("P-limit-2")
 async def test_an_agent_that_does_not_read_its_input_holds_no_request_beyond_its_bound(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=config("deaf", acp_request_timeout_ms=1000)) as server,
@@ -92,6 +94,7 @@ async def test_an_agent_that_does_not_read_its_input_holds_no_request_beyond_its
             await rude.notify("session/cancel", {"sessionId": session})
 
 
+@pytest.mark.promise("P-limit-7")
 async def test_open_permissions_are_bounded_and_the_agent_is_told_which_are_not_taken(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=config("asks", max_open_requests=100)) as server,
@@ -106,6 +109,7 @@ async def test_open_permissions_are_bounded_and_the_agent_is_told_which_are_not_
 
 
 @pytest.mark.parametrize("word", ["early", "kinds"])
+@pytest.mark.promise("P-limit-7")
 async def test_what_an_agent_says_too_early_or_too_often_costs_bounded_memory(tmp_path: Path, word: str) -> None:
     async with (
         running_server(tmp_path, "--no-token", config=config(word)) as server,

@@ -90,6 +90,7 @@ async def test_wrong_wishes_are_refused_by_name(client: RpcClient) -> None:
         ({"permissionMode": {"execute": "perhaps"}}, "permissionMode.execute"),
         ({"mcp": {"x": {"type": "local"}}}, "command"),
         ({"agent": "nobody"}, "nobody"),
+        ({"permissionMode": "alow"}, "'alow' is not known; available: ask, allow, reject, "),
     ):
         params = {"cwd": "/tmp", "mcpServers": [], "_meta": {"sandboxagent.dev": wishes}}
         answer = await client.request("session/new", params)
@@ -97,7 +98,28 @@ async def test_wrong_wishes_are_refused_by_name(client: RpcClient) -> None:
     assert (await client.call("session/list"))["sessions"] == []
 
 
+async def test_an_mcp_server_that_lacks_something_is_refused_by_name(client: RpcClient) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"name": "x", "command": "/bin/x", "env": []}, "`args`; a server of type stdio has name, command, args, env"),
+        ({"name": "x", "command": "/bin/x", "args": "-v", "env": []}, "Expected `array`, got `str`"),
+        ({"name": "x", "command": "/bin/x", "args": [], "env": {"A": "1"}}, "at `$.env`"),
+        ({"type": "http", "name": "x", "url": "http://h"}, "`headers`; a server of type http has name, url, headers"),
+        ({"command": "/bin/x", "args": [], "env": []}, "`name`"),
+    ]
+    for server, said in refused:
+        error = (await client.request("session/new", {"cwd": "/tmp", "mcpServers": [server]}))["error"]
+        assert error["code"] == -32602
+        assert said in error["message"]
+    assert (await client.call("session/list"))["sessions"] == []
+
+
+async def test_an_mcp_server_of_a_kind_that_is_new_is_for_the_agent_to_judge(client: RpcClient) -> None:
+    servers = [{"type": "acp", "name": "x", "id": "y"}, {"name": "x", "command": "/x", "args": [], "env": [], "z": 1}]
+    assert (await client.call("session/new", {"cwd": "/tmp", "mcpServers": servers}))["sessionId"]
+
+
 @pytest.mark.parametrize(("mode", "outcome"), [("allow", "completed"), ("reject", "failed")])
+@pytest.mark.promise("P-ask-2")
 async def test_a_policy_answers_in_place_of_people_and_says_why_in_the_history(
     client: RpcClient, mode: str, outcome: str
 ) -> None:
@@ -157,6 +179,7 @@ async def test_with_nobody_attached_a_permission_is_rejected_after_the_time_limi
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.promise("P-session-7")
 async def test_a_turn_id_runs_once_however_often_it_is_sent(server: Server) -> None:
     async with connected(server.url) as one, connected(server.url) as other:
         session = await one.new_session()
@@ -173,6 +196,7 @@ async def test_a_turn_id_runs_once_however_often_it_is_sent(server: Server) -> N
         assert len(await sources(one, session, "session/prompt")) == 2
 
 
+@pytest.mark.promise("P-session-7")
 async def test_a_finished_turn_is_known_after_a_restart(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
         session = await client.new_session()
@@ -183,6 +207,7 @@ async def test_a_finished_turn_is_known_after_a_restart(tmp_path: Path) -> None:
         assert len(await sources(client, session, "session/prompt")) == 1
 
 
+@pytest.mark.promise("P-session-5")
 async def test_a_turn_that_was_running_when_the_server_died_is_not_run_again_silently(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--no-token") as server, connected(server.url) as client:
         session = await client.new_session()
@@ -320,3 +345,59 @@ async def test_finished_items_of_prompts_that_waited_in_the_queue_are_told_once_
             "third",
             "fourth",
         ]
+
+
+async def test_a_session_tells_how_it_began_and_whether_its_newest_turn_failed(server: Server) -> None:
+    async with connected(server.url) as client:
+        session = await client.new_session()
+
+        async def shown() -> dict[str, Any]:
+            found: dict[str, Any] = (await client.http.get(f"/v1/sessions/{session}")).json()
+            return found
+
+        assert (await shown())["firstPrompt"] is None
+        await client.prompt(session, "fail -32001\nthe disk")
+        assert (await shown())["firstPrompt"] == "fail -32001 the disk"
+        assert (await shown())["lastError"]
+        await client.prompt(session, "hello")
+        assert (await shown())["firstPrompt"] == "fail -32001 the disk"
+        assert (await shown())["lastError"] is None
+
+
+async def test_a_queued_prompt_is_taken_back_by_another_connection(server: Server) -> None:
+    async with connected(server.url) as client, client.stream() as events, connected(server.url) as other:
+        session = await client.new_session()
+        running = asyncio.create_task(client.prompt(session, "slow 100000"))
+        await events.wait_until(lambda e: "tick 1" in e.text())
+        queued = asyncio.create_task(client.prompt(session, "never"))
+        told = await events.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_queued")
+        name = {"sessionId": session, "promptId": told["params"]["promptId"]}
+        assert await other.call("_sandboxagent/session/take_back", name) == {"takenBack": True}
+        assert (await queued)["error"]["code"] == -32800
+        assert await other.call("_sandboxagent/session/take_back", name) == {"takenBack": False}
+        await client.notify("session/cancel", {"sessionId": session})
+        await running
+
+
+async def test_a_version_that_is_asked_for_is_the_one_that_runs_or_the_session_is_refused(client: RpcClient) -> None:
+    version = client.initialized["agentInfo"]["version"]
+    await client.new_session(agentVersionRequested=version)
+    params = {"cwd": "/tmp", "mcpServers": [], "_meta": {"sandboxagent.dev": {"agentVersionRequested": "0.0.0"}}}
+    error = (await client.request("session/new", params))["error"]
+    assert (error["code"], error["data"]["agentVersions"]) == (-32009, [version])
+    assert "'0.0.0'" in error["message"]
+    assert len((await client.call("session/list"))["sessions"]) == 1
+
+
+async def test_the_offset_of_the_earlier_api_pages_through_events_and_an_unknown_argument_is_refused(
+    client: RpcClient,
+) -> None:
+    session = await client.new_session()
+    await client.prompt(session, "hello")
+    everything = (await client.call("_sandboxagent/session/events", {"sessionId": session}))["events"]
+    for wanted in ({"offset": 3}, {"after": 3}, {"offset": 3, "after": 3}):
+        page = await client.call("_sandboxagent/session/events", {"sessionId": session, "limit": 2, **wanted})
+        assert page["events"] == everything[3:5]
+    for wrong, word in (({"offset": 3, "after": 4}, "offset"), ({"ofset": 3}, "ofset"), ({"offset": -1}, "offset")):
+        error = (await client.request("_sandboxagent/session/events", {"sessionId": session, **wrong}))["error"]
+        assert (error["code"], word in error["message"]) == (-32602, True)

@@ -108,6 +108,7 @@ async def test_a_session_may_name_another_agent_than_its_connection(tmp_path: Pa
         assert listed[0]["_meta"]["sandboxagent.dev"]["agent"] == "other"
 
 
+@pytest.mark.promise("P-session-1")
 async def test_delete_in_a_running_turn_returns_at_once_and_the_turn_goes_on(server: Server) -> None:
     async with connected(server.url) as first:
         session = await first.new_session()

@@ -36,6 +36,7 @@ def agent_pids(log: str) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("flags", ["", "--ignore-eof --ignore-term"])
+@pytest.mark.promise("P-shutdown-1")
 async def test_a_signal_in_a_running_turn_with_streams_open_ends_all_in_time(
     tmp_path: Path, number: signal.Signals, flags: str
 ) -> None:
@@ -65,6 +66,7 @@ async def test_a_signal_in_a_running_turn_with_streams_open_ends_all_in_time(
         await until(lambda: not group_members(pids[0]))
 
 
+@pytest.mark.promise("P-shutdown-2")
 async def test_a_stop_while_a_permission_is_open_and_a_reader_is_stalled_is_in_time_too(tmp_path: Path) -> None:
     async with (
         running_server(tmp_path, "--no-token") as server,

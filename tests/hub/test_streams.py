@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import httpx
+import pytest
 
 from support.rpc import CONNECTION, Events, RpcClient, connected, prompt_params, sse_blocks
 from support.server import Server, running_server
@@ -23,6 +24,7 @@ def chunk_numbers(events: Events) -> list[int]:
     return numbers([update["content"]["text"] for update in updates])
 
 
+@pytest.mark.promise("P-stream-2")
 async def test_100_000_updates_of_one_prompt_arrive_complete_and_in_order(client: RpcClient) -> None:
     session = await client.new_session()
     async with client.stream() as events:
@@ -59,6 +61,7 @@ async def test_a_reader_that_stalls_for_five_seconds_gets_everything(server: Ser
         assert got == list(range(1, MANY + 1))
 
 
+@pytest.mark.promise("P-stream-3")
 async def test_a_stalled_reader_delays_neither_the_agent_nor_others(server: Server) -> None:
     async with connected(server.url) as stalled, connected(server.url) as other:
         session = await stalled.new_session()
@@ -71,6 +74,7 @@ async def test_a_stalled_reader_delays_neither_the_agent_nor_others(server: Serv
     assert chunk_numbers(events) == list(range(1, 50_001))
 
 
+@pytest.mark.promise("P-stream-1")
 async def test_a_reader_that_is_cut_ten_times_gets_everything_once(client: RpcClient) -> None:
     session = await client.new_session()
     rng = random.Random(7)
@@ -109,6 +113,7 @@ def _number(block: bytes) -> int:
     return int(block.split(b'"text":"', 1)[1].split(b" ", 1)[0])
 
 
+@pytest.mark.promise("P-stream-4")
 async def test_two_readers_of_one_session_both_see_every_update(server: Server) -> None:
     async with (
         connected(server.url) as one,
@@ -130,6 +135,7 @@ async def test_two_readers_of_one_session_both_see_every_update(server: Server) 
             assert ended["params"]["result"] == {"stopReason": "end_turn"}
 
 
+@pytest.mark.promise("P-agent-3")
 async def test_lines_that_are_no_messages_are_reported_and_the_bridge_lives(client: RpcClient) -> None:
     session = await client.new_session()
     async with client.stream() as events:
@@ -144,6 +150,8 @@ async def test_lines_that_are_no_messages_are_reported_and_the_bridge_lives(clie
         assert params["error"]
         assert params["location"] == "stdout"
         assert len(params["raw_hash"]) == 64
+        assert params["_meta"]["sandboxagent.dev"]["rawHash"] == params["raw_hash"]
+        assert params["sessionId"] == session, "the only one with a turn"
 
 
 async def test_a_line_of_20_mb_passes(client: RpcClient) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import UNSET, Raw
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import StoreDegraded
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
@@ -22,12 +25,13 @@ from support.waiting import until
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}'
 
 
-def connected(store: Store) -> Connection:
+def connected(store: Store, version: Version = Version.V1) -> Connection:
     return Connection(
-        ConnectionId("c"),
+        ConnectionId(f"c{version}"),
         AgentId("mock"),
         {},
         {},
+        version,
         lambda own, part: Stream(store, own, memory_limit=1 << 20),
         lambda connection, ticket, frame, raw: None,
     )
@@ -53,6 +57,7 @@ async def test_a_turn_that_runs_is_remembered_however_many_others_have_ended_sin
 
 
 @pytest.mark.parametrize("refuses", [True, False])
+@pytest.mark.promise("P-history-4")
 async def test_while_history_is_not_written_a_turn_id_is_refused_unless_the_settings_accept_it(
     tmp_path: Path, *, refuses: bool
 ) -> None:
@@ -72,3 +77,25 @@ async def test_while_history_is_not_written_a_turn_id_is_refused_unless_the_sett
         await until(lambda: store.health().state == "ok")
         assert await turns.begin(KEY, "t", prompt(connection, 2)) is refuses
         await store.close()
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+async def test_what_was_answered_before_the_server_stopped_is_told_to_either_version(*, is_over: bool) -> None:
+    store = MemoryStore(retention=KEEP_ALL)
+    turns = TurnIds(store, needs_memory=True)
+    assert await turns.begin(KEY, "t", prompt(connected(store, Version.V2), 1))
+    turns.begun(KEY, "t", "m1")
+    if is_over:
+        turns.ended(KEY, "t", Raw(b'{"stopReason":"refusal"}'), UNSET)
+    restarted = TurnIds(store, needs_memory=True)
+    given: list[dict[str, Any]] = []
+    for version in Version:
+        request = prompt(connected(store, version), 2)
+        request.connection.reply = lambda _ticket, line, *_: given.append(frames.decode(line))  # type: ignore[method-assign]
+        assert not await restarted.begin(KEY, "t", request)
+    first, second = given
+    assert second["result"] == {"messageId": "m1"}
+    if is_over:
+        assert first["result"] == {"stopReason": "refusal"}
+    else:
+        assert "running when the server stopped" in first["error"]["message"]

@@ -26,6 +26,7 @@ FORM = {
 QUESTIONS: dict[str, dict[str, object]] = {
     "bare": {"prompt": "What is it called?"},
     "plain": {"prompt": "Which?", "options": ["red", "blue"]},
+    "earlier": {"question_id": "q1", "prompt": "And now?", "options": ["left", "right"], "status": "requested"},
 }
 
 _ids = itertools.count(1)
@@ -56,7 +57,7 @@ def _play(session: str, word: str) -> None:
         params = {"sessionId": session, "mode": "form", "message": "An order", "requestedSchema": FORM}
         _say(session, json.dumps(_ask("elicitation/create", params), sort_keys=True))
     elif word in QUESTIONS:
-        given: dict[str, object] = {"sessionId": session, "questionId": word, **QUESTIONS[word]}
+        given: dict[str, object] = {"sessionId": session, **QUESTIONS[word]}
         _say(session, json.dumps(_ask("_sandboxagent/session/request_question", given), sort_keys=True))
     elif word == "mixed":
         _say(session, "before the picture")

@@ -13,6 +13,7 @@ from support.server import running_server
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
 
+@pytest.mark.promise("P-inspector-7")
 async def test_a_token_is_asked_for_and_never_stands_in_the_address(tmp_path: Path, browser: Browser) -> None:
     async with running_server(tmp_path / "home", env={"SANDBOX_AGENT_TOKEN": "correct-horse"}) as server:
         await browser.open(f"{server.url}/ui/")
@@ -36,8 +37,26 @@ async def test_a_token_is_asked_for_and_never_stands_in_the_address(tmp_path: Pa
         assert "correct-horse" not in await browser.eval(
             "JSON.stringify(localStorage) + document.documentElement.outerHTML"
         )
+        await _follow_a_shared_link(inspector)
 
 
+async def _follow_a_shared_link(inspector: Inspector) -> None:
+    """Somebody who has no token opens the link, and is at the same conversation."""
+    browser = inspector.browser
+    await browser.eval("void (navigator.clipboard.writeText = async text => { window.copied = text })")
+    place = await browser.eval("location.hash")
+    await browser.click(".menu summary")
+    await browser.click(".menu-items button:nth-child(6)")
+    await browser.until("window.copied")
+    link = str(await browser.eval("window.copied"))
+    await browser.each(["cookies", "clear"], ["open", "about:blank"], ["open", link])
+    await browser.until_text("hello", within=".entry.agent")
+    assert await browser.eval("location.href") == f"{inspector.url}/ui/{place}"
+    await browser.each(["cookies", "clear"], ["open", "about:blank"], ["open", link])
+    await browser.until("document.querySelector('input[type=password]')")
+
+
+@pytest.mark.promise("P-inspector-5")
 async def test_a_session_is_driven_by_keyboard_alone(inspector: Inspector) -> None:
     browser = inspector.browser
     await _tab_to(browser, "#new-session")

@@ -29,6 +29,7 @@ async def test_a_form_lets_nothing_through_that_its_schema_forbids(inspector: In
     await inspector.start_session(agent="asks")
     await inspector.say("form")
     await browser.until("document.querySelector('.ask.open input[name=age]:enabled')")
+    assert await browser.eval("document.querySelector('.ask.open input[name=day]').type") == "date"
     await browser.each(["fill", "input[name=age]", "500"], ["fill", "input[name=mail]", "nobody"], ["click", SEND])
     assert await browser.eval("document.querySelector('.ask.open input[name=age]').validity.rangeOverflow")
     await browser.each(["fill", "input[name=age]", "50"], ["click", SEND])
@@ -57,6 +58,10 @@ async def test_a_question_without_options_or_with_plain_ones_can_be_answered(ins
     await browser.click(".ask.open input[value=blue]")
     await browser.click(SEND)
     await inspector.until_answer('[["blue"]]')
+    await inspector.say("earlier")
+    await browser.click(".ask.open input[value=right]")
+    await browser.click(SEND)
+    await inspector.until_answer('"_meta": {"sandboxagent.dev": {"answers": [["right"]]')
 
 
 async def test_text_and_images_of_a_message_keep_their_order_and_images_can_be_enlarged(inspector: Inspector) -> None:

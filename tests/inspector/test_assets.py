@@ -16,7 +16,7 @@ from support.browser import ROOT, find_tool, missing
 from support.server import Server
 
 BUILT = ROOT / "src" / "sandbox_agent" / "http" / "ui_assets"
-LIMIT = 400_000
+LIMIT = 500_000
 FIRST_LOAD = 200_000
 
 
@@ -104,3 +104,15 @@ async def test_the_licence_notices_of_every_package_in_the_bundle_are_served_bes
     for package in ("react ", "react-dom ", "markdown-it ", "zod ", "@agentclientprotocol/sdk "):
         assert f"\n{package}" in notices.text
     assert notices.text.count("Permission is hereby granted, free of charge") >= 5
+
+
+def test_colours_and_sizes_of_type_come_from_one_scale_and_each_sheet_belongs_to_a_component() -> None:
+    source = ROOT / "inspector" / "src"
+    tokens = source / "styles" / "tokens.css"
+    size = r"font-size:(?!\s*(?:var\(--text-|inherit|0;|[\d.]+em))"
+    colour = r"^(?!\s*--[\w-]+: light-dark\().*(?:#[0-9a-fA-F]{3,8}\b|\brgba?\()"
+    for sheet in sorted(source.rglob("*.css")):
+        lines = sheet.read_text().splitlines() if sheet != tokens else []
+        assert [line for line in lines if re.search(f"{size}|{colour}", line)] == [], sheet.name
+    sheets = {sheet.stem for sheet in (source / "views").glob("*.css")}
+    assert sheets <= {component.stem for component in (source / "views").glob("*.tsx")}

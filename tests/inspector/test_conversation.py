@@ -34,9 +34,35 @@ async def test_a_permission_is_asked_and_answered(inspector: Inspector) -> None:
     await browser.until_text("Allow once · by you", within=".ask")
     await browser.until_text("Edited /tmp/notes.txt.")
     await inspector.say("tool ls")
+    await browser.until("document.querySelector('.ask.open .command')?.innerText.trim() === 'ls'")
     await browser.click(".ask.open .choices button:nth-child(3)")
     await browser.until_text("The permission was rejected.")
     await inspector.until_status("Ready")
+
+
+async def test_a_step_is_one_quiet_line_with_who_allowed_it_and_a_prompt_tells_when_and_how_long(
+    inspector: Inspector,
+) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("tool ls")
+    await browser.click(".ask.open .choices button")
+    await inspector.until_answer("The tool ran.")
+    assert await browser.eval("document.querySelectorAll('.tool').length") == 1
+    assert await browser.eval("document.querySelector('.tool').offsetHeight") < 40
+    assert not await browser.eval("document.querySelector('.tool').open")
+    assert await browser.eval("document.querySelector('.entry:has(.tool) .ask.of-tool').innerText.includes('by you')")
+    await browser.click(".tool summary")
+    await browser.until("document.querySelector('.tool .tool-body').checkVisibility()")
+    await inspector.say("edit notes.txt")
+    await browser.click(".ask.open .choices button")
+    await inspector.until_answer("Edited /tmp/notes.txt.")
+    both = "[...document.querySelectorAll('.entry:has(.tool)')].at(-1)"
+    assert await browser.eval(f"[{both}.querySelectorAll('.diff').length, {both}.querySelectorAll('.ask').length]") == [
+        1,
+        1,
+    ]
+    await browser.until("/^\\d+:\\d\\d.* · \\d+\\.\\d s$/.test(document.querySelector('.entry.user .when').innerText)")
 
 
 async def test_a_question_and_a_form_are_answered(inspector: Inspector) -> None:
@@ -73,6 +99,7 @@ async def test_a_failure_says_why(inspector: Inspector) -> None:
     await inspector.browser.until_text("hello again", within=".entry.agent")
 
 
+@pytest.mark.promise("P-inspector-1")
 async def test_a_reload_keeps_the_history_and_the_open_question(inspector: Inspector) -> None:
     browser = inspector.browser
     await inspector.start_session()

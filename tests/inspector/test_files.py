@@ -44,6 +44,7 @@ async def test_files_are_browsed_uploaded_and_downloaded(inspector: Inspector, t
     await browser.until_text("deep/", within=".entries")
 
 
+@pytest.mark.promise("P-inspector-4")
 async def test_an_upload_replaces_a_file_only_when_told_to(inspector: Inspector, tmp_path: Path) -> None:
     browser, work = inspector.browser, tmp_path / "work"
     work.mkdir()
@@ -109,3 +110,26 @@ async def test_commands_are_offered_filtered_and_completed(inspector: Inspector)
     await browser.until("!document.querySelector('.commands')")
     await browser.fill("#prompt", "/no-such-command")
     await browser.until("!document.querySelector('.commands')")
+
+
+async def test_directories_unfold_in_their_place_and_show_what_a_running_turn_leaves(
+    inspector: Inspector, tmp_path: Path
+) -> None:
+    browser = inspector.browser
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    (tmp_path / "src" / "deep" / "part2.py").write_text("2")
+    (tmp_path / "src" / "deep" / "part10.py").write_text("10")
+    await inspector.start_session(str(tmp_path))
+    await inspector.say("slow 100000")
+    await inspector.until_status("Working")
+    await inspector.show("files")
+    await browser.click("button[aria-label='Unfold src']")
+    await browser.click("button[aria-label='Unfold deep']")
+    await browser.until_text("part2.py", within=".unfolded .unfolded")
+    names = await browser.eval(
+        "[...document.querySelectorAll('.unfolded .unfolded .name')].map(n => n.innerText.trim())"
+    )
+    assert names == ["part2.py", "part10.py"]
+    (tmp_path / "src" / "deep" / "made.py").write_text("later")
+    await browser.until_text("made.py", within=".unfolded .unfolded")
+    await browser.screenshot("files-tree")

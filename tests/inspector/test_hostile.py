@@ -25,6 +25,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.promise("P-inspector-6")
 async def test_hostile_markdown_does_nothing(inspector: Inspector) -> None:
     browser = inspector.browser
     await inspector.start_session()

@@ -39,6 +39,11 @@ async def test_an_install_shows_its_steps_and_how_far_it_is(site: LoopbackSite, 
     site.pages[ARCHIVE] = Page(tar_of({"bin/tiny": TINY_AGENT}), stalled=gate)
     await inspector.show_agents()
     await browser.until_text("Not installed", within=CARD)
+    titles = "[...document.querySelectorAll('.agents-page h2')].map(node => node.firstChild.data.trim())"
+    assert await browser.eval(titles) == ["Installed", "Available", "To install by hand"]
+    first = "document.querySelector('.agents-page section #agent-mock').closest('section').ariaLabel"
+    assert await browser.eval(first) == "Installed"
+    await browser.run("scrollintoview", f"{CARD} .install button")
     await browser.click(f"{CARD} .install button")
     await browser.until_text("Downloading tiny.tar.gz", within=f"{CARD} .steps .current")
     assert await browser.eval(f"document.querySelectorAll('{CARD} .steps .done').length") == 1
@@ -53,6 +58,12 @@ async def test_an_install_shows_its_steps_and_how_far_it_is(site: LoopbackSite, 
     await browser.until_text("Installed 1.0.0", within=CARD)
     await browser.until_text("Stopped", within=CARD)
     assert "1.0.0" in await browser.eval(f"document.querySelector('{CARD} dl').innerText")
+    site.publish_registry(binary_entry(AGENT, site.url(ARCHIVE), platform=current_platform(), version="1.1.0"))
+    await browser.run("reload")
+    await browser.until_text("Update", within=f"{CARD} .install button")
+    await browser.run("scrollintoview", f"{CARD} .install button")
+    await browser.click(f"{CARD} .install button")
+    await browser.until_text("Installed 1.1.0", within=CARD)
 
 
 async def test_an_install_that_failed_says_why_until_it_is_tried_again(
@@ -61,6 +72,7 @@ async def test_an_install_that_failed_says_why_until_it_is_tried_again(
     browser = inspector.browser
     site.pages[ARCHIVE] = Page(b"gone", status=404)
     await inspector.show_agents()
+    await browser.run("scrollintoview", f"{CARD} .install button")
     await browser.click(f"{CARD} .install button")
     await browser.until_text("404", within=f"{CARD} .error-line")
     await browser.screenshot("agents-install-failed")
@@ -70,6 +82,7 @@ async def test_an_install_that_failed_says_why_until_it_is_tried_again(
     await browser.until_text("404", within=f"{CARD} .error-line")
     site.pages[ARCHIVE] = Page(tar_of({"bin/tiny": TINY_AGENT}))
     await browser.until_text("Try again", within=f"{CARD} .install")
+    await browser.run("scrollintoview", f"{CARD} .install button")
     await browser.click(f"{CARD} .install button")
     await browser.until_text("Installed 1.0.0", within=CARD)
     assert await browser.eval(f"document.querySelector('{CARD} .error-line')") is None

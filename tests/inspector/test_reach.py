@@ -59,6 +59,7 @@ async def test_signing_in_works_below_a_prefix_by_token_and_by_ticket(tmp_path: 
         assert await browser.eval("location.href") == f"{url}/ui/"
 
 
+@pytest.mark.promise("P-inspector-1")
 async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_path: Path, browser: Browser) -> None:
     home = tmp_path / "home"
     async with running_server(home) as first:
@@ -82,7 +83,9 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
         seen = await inspector.answers()
         ticks = [answer for answer in seen if answer.startswith("tick 1")]
         assert [seen[0], seen[-1], len(ticks)] == ["before the restart", "after the restart", 1]
-        assert "The turn failed" in await browser.eval("document.querySelector('.conversation').innerText")
+        told = await browser.eval("document.querySelector('.conversation').innerText")
+        assert "The turn failed: the server was restarted while it ran" in told
+        assert "turnId" not in told
         await browser.run("reload")
         await inspector.ready()
         await inspector.until_answer("after the restart")
@@ -90,6 +93,51 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
         assert [kept[0], kept[-1]] == ["before the restart", "after the restart"]
         assert _ticks(kept) == list(range(1, len(_ticks(kept)) + 1))
         assert len(_ticks(kept)) >= 5
+
+
+async def test_nothing_can_be_answered_while_the_server_is_away_and_everything_when_it_is_back(
+    tmp_path: Path, browser: Browser
+) -> None:
+    home, buttons = tmp_path / "home", "[...document.querySelectorAll('.ask.open .choices button')]"
+    async with running_server(home) as first:
+        inspector, port = Inspector(browser, first.url), first.port
+        await inspector.open()
+        await inspector.start_session()
+        await inspector.say("tool ls")
+        await browser.until(f"{buttons}.length === 4 && {buttons}.every(one => !one.disabled)")
+        first.kill()
+        await first.process.wait()
+        await browser.until_text("The server cannot be reached just now", within=".ask.open")
+        assert await browser.eval(f"{buttons}.every(one => one.disabled)")
+        assert "Failed to fetch" not in await browser.eval("document.body.innerText")
+    async with running_server(home, port=port):
+        await inspector.until_status("Ready")
+        await browser.until("!document.querySelector('#prompt').disabled")
+        assert "by you" not in await browser.eval("document.querySelector('.conversation').innerText")
+        await inspector.say("tool ls")
+        await browser.until(f"{buttons}.length === 4 && {buttons}.every(one => !one.disabled)")
+        await browser.click(".ask.open .choices button")
+        await inspector.until_answer("The tool ran.")
+
+
+async def test_every_view_is_in_reach_in_a_narrow_window_and_with_a_finger(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("tool ls")
+    await inspector.until_status("Asking")
+    outside = "[...document.querySelectorAll('.tabs a')].filter(one => one.getBoundingClientRect().right > innerWidth)"
+    await browser.resize(800, 700)
+    assert await browser.eval(f"{outside}.map(one => one.innerText)") == []
+    coarse = """[...document.styleSheets].flatMap(sheet => [...sheet.cssRules])
+      .find(rule => rule.conditionText === '(pointer: coarse)').cssRules[0].style.getPropertyValue('--target')"""
+    await browser.eval(f"void document.documentElement.style.setProperty('--target', {coarse})")
+    await browser.resize(390, 844)
+    targets = "[...document.querySelectorAll('.ask.open button, .topbar button, .menu summary, #cancel')]"
+    small = f"{targets}.filter(one => one.checkVisibility() && one.offsetHeight < 40).map(one => one.outerHTML)"
+    assert await browser.eval(f"{targets}.length") > 7
+    assert await browser.eval(small) == []
+    await browser.click(".tabs a:nth-child(2)")
+    await browser.until_text('"command":"ls"', within=".virtual")
 
 
 def _ticks(answers: list[str]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from support.browser import Inspector
 from support.server import Server, running_server
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+
+PICTURE = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+"""One pixel."""
 
 
 @pytest.fixture
@@ -41,6 +45,16 @@ async def test_what_a_session_changed_is_listed_by_file_and_turn_and_leads_to_th
     await browser.until("document.querySelectorAll('.hunks .diff tr.added').length === 2")
     await browser.until("document.querySelector('.changes select').options.length === 2")
     await browser.screenshot("changes")
+    await browser.click(".hunks .diff figcaption button")
+    await browser.until("document.querySelector('.hunks .diff table.split')")
+    await browser.click(".tabs a:nth-child(1)")
+    await inspector.say("changes again")
+    await inspector.until_status("Ready")
+    await browser.click(".tabs a:nth-child(5)")
+    await browser.until("document.querySelectorAll('.hunks .diff').length === 2")
+    second = await browser.eval("[...document.querySelectorAll('.changes select option')].at(-1).value")
+    await browser.run("select", ".changes select", second)
+    await browser.until("document.querySelectorAll('.hunks .diff').length === 1")
     await browser.click(".open-file")
     await browser.until_text("line twelve", within=".file pre")
     await browser.until("document.querySelector('.changed-mark')")
@@ -53,7 +67,7 @@ async def test_requests_are_paired_with_their_answers_and_runs_are_folded(inspec
     await inspector.until_status("Ready")
     await inspector.show("protocol")
     await browser.until("document.querySelectorAll('.envelope').length > 20")
-    await browser.click(".protocol button[aria-pressed]")
+    await browser.click(".protocol button[aria-pressed] + button[aria-pressed]")
     await browser.until("document.querySelectorAll('.envelope').length < 20")
     await browser.until_text("300", within=".virtual")
     await browser.run("select", ".protocol select[aria-label=Method]", "session/prompt")
@@ -64,7 +78,7 @@ async def test_requests_are_paired_with_their_answers_and_runs_are_folded(inspec
     await browser.click(".envelope-detail header button")
     await browser.until_text('"method": "session/prompt"', within=".envelope-detail pre")
     await browser.eval("void (navigator.clipboard.writeText = async text => { window.copied = text })")
-    await browser.click(".envelope-detail header button:nth-of-type(2)")
+    await browser.click(".envelope-detail header button:nth-of-type(3)")
     await browser.until("window.copied?.startsWith('curl -X POST') && window.copied.includes('session/prompt')")
     await browser.run("select", ".protocol select[aria-label=Direction]", "client")
     await browser.until("document.querySelectorAll('.envelope').length === 1")
@@ -76,6 +90,7 @@ async def test_files_are_in_natural_order_with_line_numbers_colours_and_a_previe
     browser = inspector.browser
     for name, text in {"part10.py": "x = 1\n", "part2.py": "def f():\n    return 2\n", "notes.md": "# Title\n"}.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "picture.gif").write_bytes(PICTURE)
     await inspector.start_session(str(tmp_path))
     await inspector.show("files")
     await browser.until_text("part10.py", within=".entries")
@@ -92,3 +107,7 @@ async def test_files_are_in_natural_order_with_line_numbers_colours_and_a_previe
     await browser.until_text("# Title", within=".file pre")
     await browser.click(".file header button[aria-pressed]")
     await browser.until_text("Title", within=".file .markdown h1")
+    await browser.eval(
+        "[...document.querySelectorAll('.entry-row')].find(row => row.innerText.includes('picture')).click()"
+    )
+    await browser.until("document.querySelector('.file img')?.naturalWidth === 1")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from sandbox_agent import SandboxAgent
-from support.browser import Inspector
+from support.browser import Inspector, wait_for
+from support.rpc import connected
 from support.server import Server
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
@@ -20,7 +22,6 @@ async def test_a_session_is_started_with_all_that_was_chosen(server: Server, ins
     await browser.click("#new-session")
     await browser.until("document.querySelector('select[name=model]:enabled')?.options.length > 2")
     await browser.screenshot("new-session")
-    servers = '[{"name":"files","command":"/bin/false","args":[],"env":[]}]'
     await browser.each(
         ["select", "select[name=agent]", "mock"],
         ["fill", "input[name=cwd]", "/var/tmp"],
@@ -28,8 +29,6 @@ async def test_a_session_is_started_with_all_that_was_chosen(server: Server, ins
         ["select", "select[name=mode]", "code"],
         ["select", "select[name=permissionMode]", "allow"],
         ["fill", "input[name=title]", "All chosen"],
-        ["click", "dialog details summary"],
-        ["fill", "textarea[name=mcpServers]", servers],
         ["click", "#start-session"],
     )
     await inspector.ready()
@@ -38,10 +37,8 @@ async def test_a_session_is_started_with_all_that_was_chosen(server: Server, ins
     await browser.until_text("The tool ran.")
     async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
         [summary] = (await http.get("/v1/sessions")).json()["sessions"]
-        raw = (await http.get(f"/v1/sessions/{summary['sessionId']}/transcript")).text
     assert (summary["cwd"], summary["model"], summary["mode"]) == ("/var/tmp", "mock-large", "code")
     assert summary["title"] == "All chosen"
-    assert '"command":"/bin/false"' in raw.replace(" ", "")
 
 
 async def test_a_fork_knows_the_past_and_goes_its_own_way(inspector: Inspector) -> None:
@@ -144,3 +141,91 @@ async def test_an_answer_that_another_client_gave_is_shown_with_who_gave_it(
         await sandbox.resume_session(session)
         await browser.until_text("Allow once · by another client", within=".ask")
         await browser.until_text("The tool ran.")
+
+
+async def test_a_session_is_made_in_a_directory_that_was_picked_with_mcp_servers_from_a_form(
+    inspector: Inspector, server: Server, tmp_path: Path
+) -> None:
+    browser = inspector.browser
+    (tmp_path / "project").mkdir()
+    await browser.each(
+        ["click", "#new-session"], wait_for("document.querySelector('select[name=agent]')?.options.length")
+    )
+    await browser.run("select", "select[name=agent]", "mock")
+    await browser.fill("input[name=cwd]", str(tmp_path))
+    await browser.eval("[...document.querySelectorAll('dialog button')].find(b => b.innerText === 'Browse').click()")
+    await browser.until_text("project", within=".picker")
+    await browser.eval("[...document.querySelectorAll('.picker button')].find(b => b.innerText === 'project').click()")
+    await browser.until("document.querySelector('input[name=cwd]').value.endsWith('/project')")
+    await browser.click("dialog details summary")
+    await browser.eval(
+        "[...document.querySelectorAll('dialog button')].find(b => b.innerText === 'Add a server').click()"
+    )
+    await browser.fill("input[aria-label='Name of the MCP server']", "files")
+    await browser.fill("input[aria-label='Command and arguments']", "/bin/mcp --root '/a b'")
+    await browser.fill("textarea[aria-label='Environment']", "KEY=a=b")
+    await browser.click(".mcp-servers .kept input")
+    await browser.screenshot("new-session")
+    await browser.click("#start-session")
+    await inspector.ready()
+    name = (await browser.eval("location.hash")).split("/")[-1].split("?")[0]
+    async with connected(server.url) as rpc:
+        page = await rpc.call("_sandboxagent/session/events", {"sessionId": name})
+        made = next(e["envelope"]["params"] for e in page["events"] if e["envelope"].get("method") == "session/new")
+    assert made["cwd"] == str(tmp_path / "project")
+    assert made["mcpServers"] == [
+        {"name": "files", "command": "/bin/mcp", "args": ["--root", "/a b"], "env": [{"name": "KEY", "value": "a=b"}]}
+    ]
+
+
+async def test_the_mcp_servers_and_skills_of_a_directory_are_set_in_a_form_and_broken_ones_are_named(
+    inspector: Inspector, server: Server, tmp_path: Path
+) -> None:
+    browser, work = inspector.browser, tmp_path / "work"
+    (work / "tips").mkdir(parents=True)
+    (work / "tips" / "SKILL.md").write_text("---\nname: tips\ndescription: tips\n---\nDo it.\n")
+    async with httpx.AsyncClient(base_url=f"{server.url}/v1/config", trust_env=False) as http:
+
+        async def put(kind: str, name: str, config: dict[str, Any]) -> None:
+            query = {"directory": str(work), "mcpName" if kind == "mcp" else "skillName": name}
+            assert (await http.put(f"/{kind}", params=query, json=config)).status_code == 204
+
+        await put("mcp", "broken", {"type": "local", "command": "no-such-program"})
+        await put("skills", "house-rules", {"sources": [{"type": "local", "source": "tips"}]})
+        await browser.each(
+            ["click", "#new-session"], wait_for("document.querySelector('select[name=agent]')?.options.length")
+        )
+        await browser.run("select", "select[name=agent]", "mock")
+        await browser.fill("input[name=cwd]", str(work))
+        await browser.until_text("1 has a problem", within=".setup summary")
+        await browser.click(".setup summary")
+        await browser.until_text("'no-such-program' is not a program", within=".setup li .bad")
+        await browser.until_text("house-rules", within=".setup ul:nth-of-type(2)")
+        await browser.click(".skills-of > button")
+        await browser.fill("input[aria-label='Name of the skills']", "more tips")
+        await browser.fill("input[aria-label='Source of the skills']", "tips")
+        await browser.click(".skills-of > button")
+        await browser.until_text("more tips", within=".setup ul:nth-of-type(2)")
+        kept = (await http.get("/skills", params={"directory": str(work), "skillName": "more tips"})).json()
+        assert kept["sources"] == [{"type": "local", "source": "tips"}]
+        await browser.click(".setup ul:nth-of-type(2) li:nth-child(2) button")
+        await browser.until("document.querySelectorAll('.setup ul:nth-of-type(2) li').length === 1")
+        await browser.click(".mcp-servers > button")
+        await browser.fill("input[aria-label='Name of the MCP server']", "files")
+        await browser.fill("input[aria-label='Command and arguments']", "true --root '/a b'")
+        await browser.screenshot("new-session-setup")
+        await browser.run("scrollintoview", "#start-session")
+        await browser.click("#start-session")
+        await inspector.ready()
+        await browser.until_text("MCP server broken: command 'no-such-program'", within=".session .why")
+        stored = (await http.get("/mcp", params={"directory": str(work), "mcpName": "files"})).json()
+        assert stored == {"type": "local", "command": "true", "args": ["--root", "/a b"], "env": {}}
+        await browser.click("#new-session")
+        await browser.click(".setup summary")
+        await browser.until_text("files", within=".setup li:nth-child(2)")
+        await browser.click(".setup li:first-child input")
+        await browser.until("!document.querySelector('.setup .broken')")
+        await browser.click(".setup li:first-child button")
+        await browser.until("document.querySelectorAll('.setup ul:first-of-type li').length === 1")
+        left = (await http.get("/mcp", params={"directory": str(work)})).json()["entries"]
+        assert [entry["name"] for entry in left] == ["files"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,8 +38,10 @@ async def test_the_output_of_a_terminal_grows_while_its_command_runs(inspector: 
     assert await browser.eval(f"document.querySelector('{PRINTED}').innerText") == "ok 1 tests/test_one.py\n100 %\n"
     assert await browser.eval("document.querySelector('.tool .terminal .t-green').innerText") == "ok"
     await browser.screenshot("terminal-running")
+    await asyncio.sleep(0.6)  # so that it is worth telling how long the step took
     (tmp_path / "work" / "go").touch()
     await browser.until_text("Exit code 1", within=".tool")
+    await browser.until("/^\\d+\\.\\d s$/.test(document.querySelector('.tool .tool-took')?.innerText)")
     await browser.until_text("onerror", within=PRINTED)
     box = f"document.querySelector('{PRINTED}')"
     assert await browser.eval(f"{box}.scrollTop + {box}.clientHeight >= {box}.scrollHeight - 8"), "it did not follow"

@@ -77,6 +77,7 @@ async def test_a_waiting_prompt_is_removed_edited_and_moved(inspector: Inspector
     assert await inspector.answers() == ["The tool ran.", "gamma", "delta"]
 
 
+@pytest.mark.promise("P-inspector-3")
 async def test_cancelling_says_so_once_and_keeps_what_waited(inspector: Inspector) -> None:
     browser = inspector.browser
     await inspector.start_session()

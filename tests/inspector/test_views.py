@@ -48,7 +48,8 @@ _CONTRASTS = """
   return found;
 })()
 """
-_SCROLLS = "[document.documentElement.scrollWidth > innerWidth, document.documentElement.scrollHeight > innerHeight]"
+_SCROLLS = """[document.documentElement.scrollWidth > innerWidth, document.documentElement.scrollHeight > innerHeight,
+  [...document.querySelectorAll('dialog, .usage-turns')].some(box => box.scrollWidth > box.clientWidth)]"""
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ async def _look(browser: Browser, view: str) -> None:
     assert len(seen) == len(SIZES) * len(THEMES)
     for where, nameless, scrolls, contrasts in seen:
         assert nameless == [], where
-        assert scrolls == [False, False], f"{where}: the page itself scrolls"
+        assert scrolls == [False, False, False], f"{where}: the page itself, or a dialog sideways, scrolls"
         assert [pair for pair in contrasts if pair[1] < 4.5] == [], where
 
 
@@ -127,10 +128,20 @@ async def test_the_views_of_a_conversation(inspector: Inspector, tmp_path: Path)
     await browser.until_text("The turn failed")
     await _look(browser, "failure")
     await inspector.ready()
+    await browser.click(".usage-link")
+    await browser.until("document.querySelector('.usage-turns td')")
+    await _look(browser, "usage")
+    await browser.press("Escape")
     for tab in ("protocol", "both"):
         await inspector.show(tab)
         await browser.until("document.querySelectorAll('.envelope').length > 5")
         await _look(browser, tab)
+    waterfall = "[...document.querySelectorAll('.protocol .toolbar button')].find(b => b.innerText === 'Waterfall')"
+    await browser.eval(f"{waterfall}.click()")
+    await browser.until("document.querySelector('.turn-spans .span')")
+    await _look(browser, "waterfall")
+    await browser.eval(f"{waterfall}.click()")
+    await browser.until("document.querySelectorAll('.envelope').length > 5")
     await browser.click(".virtual-row:nth-last-child(3) .envelope")
     await browser.until("document.querySelector('.envelope-detail')")
     await _look(browser, "envelope")
@@ -142,6 +153,7 @@ async def test_the_views_of_a_conversation(inspector: Inspector, tmp_path: Path)
     await inspector.until_status("Ended")
     await inspector.show("conversation")
     await browser.until_text("ended", within=".session-list .tag")
+    assert await browser.eval("document.querySelector('.note.error button')") is None
     await _look(browser, "ended")
 
 
@@ -156,6 +168,12 @@ async def test_the_views_of_work_files_and_agents(inspector: Inspector, tmp_path
     await _look(browser, "diff-inline")
     await browser.click(".diff figcaption button")
     await _look(browser, "diff-split")
+    await browser.resize(390, 844)
+    name = "document.querySelector('.diff figcaption .path').lastElementChild"
+    assert await browser.eval(f"{name}.innerText") == "lines.txt"
+    seen = "(({ right }, box) => right <= box.right)"
+    frame = "document.querySelector('.diff figcaption .path').getBoundingClientRect()"
+    assert await browser.eval(f"{seen}({name}.getBoundingClientRect(), {frame})")
     await inspector.say("streams")
     await browser.until_text("100 %", within=".tool .terminal pre")
     await _look(browser, "terminal-running")
@@ -168,7 +186,24 @@ async def test_the_views_of_work_files_and_agents(inspector: Inspector, tmp_path
     await browser.click(".entries li:nth-child(4) .entry-row")
     await browser.until_text("Some words", within=".file pre")
     await _look(browser, "file")
+    await browser.click(".tabs a:nth-child(5)")
+    await browser.until("document.querySelector('.hunks .diff')")
+    await _look(browser, "changes")
+    await browser.click(".tabs a:nth-child(6)")
+    await browser.click(".process-tabs > button")
+    await browser.until("document.querySelector('.pane .status.good') && document.activeElement.closest('.xterm')")
+    await browser.each(["keyboard", "type", "ls -la"], ["press", "Enter"])
+    await browser.until_text("notes.md", within=".xterm-rows")
+    await _look(browser, "shell")
+    await browser.click(".topbar nav a:nth-child(3)")
+    await browser.until("document.querySelector('.process-list li')")
+    await _look(browser, "processes")
+    await browser.click(".topbar nav a:nth-child(1)")
+    await browser.fill("input[aria-label='Search sessions']", "changes")
+    await browser.until("document.querySelector('.search-results .hit mark')")
+    await _look(browser, "search")
     await inspector.show_agents()
+    await browser.run("scrollintoview", "#agent-gemini .install button")
     await browser.click("#agent-gemini .install button")
     await browser.until_text("Downloading", within="#agent-gemini .steps")  # its card has grown: nothing moves now
     await browser.run("scrollintoview", "#agent-qwen .install button")

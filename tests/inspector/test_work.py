@@ -123,6 +123,35 @@ async def test_the_plan_stays_in_sight_while_its_turn_runs(inspector: Inspector)
     await browser.until("!document.querySelector('.pinned-plan')")
 
 
+async def test_a_plan_in_the_conversation_is_one_line_that_unfolds(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    await inspector.say("plan")
+    await inspector.until_status("Ready")
+    await browser.until_text("of 3 done", within=".entry.plan summary")
+    assert await browser.eval("document.querySelector('.entry.plan').offsetHeight") < 40
+    await browser.click(".entry.plan summary")
+    await browser.until("document.querySelectorAll('.entry.plan li').length === 3")
+
+
+async def test_tokens_and_cost_are_told_turn_by_turn(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    for words in ("usage", "usage; usage", "no numbers", "usage"):
+        await inspector.say(words)
+        await inspector.until_status("Ready")
+    await browser.click(".usage-link")
+    prompts = "[...document.querySelectorAll('.usage-turns tbody .prompt')].map(node => node.innerText)"
+    await browser.until(f'JSON.stringify({prompts}) === \'["usage","usage; usage","usage"]\'')
+    widths = "[...document.querySelectorAll('.usage-turns td:nth-child(2) rect')].map(one => one.width.baseVal.value)"
+    assert max(await browser.eval(widths)) == 100
+    costs = "[...document.querySelectorAll('.usage-turns td:nth-child(3)')]"
+    assert await browser.eval(f"{costs}.every(one => / USD$/.test(one.innerText))")
+    await browser.screenshot("usage")
+    await browser.press("Escape")
+    await browser.until("!document.querySelector('dialog')")
+
+
 async def test_the_session_list_is_resized_with_keys_and_stays_so(inspector: Inspector) -> None:
     browser = inspector.browser
     width = "document.querySelector('.sidebar').offsetWidth"
@@ -132,3 +161,43 @@ async def test_the_session_list_is_resized_with_keys_and_stays_so(inspector: Ins
     await browser.until(f"{width} === {before + 16}")
     await browser.run("reload")
     await browser.until(f"document.querySelector('.sidebar') && {width} === {before + 16}")
+
+
+async def test_model_and_mode_are_chosen_where_the_prompt_is_written(server: Server, inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session()
+    session = (await browser.eval("location.hash")).split("/")[2].split("?")[0]
+    labels = "[...document.querySelectorAll('.composer .options label')].map(one => one.innerText.split('\\n')[0])"
+    assert (await browser.eval(labels))[:2] == ["Mode", "Model"]
+    await browser.run("select", ".composer .options label:nth-child(1) select", "code")
+    await browser.until("document.querySelector('.composer .options label:nth-child(1) select').value === 'code'")
+    await browser.run("select", ".composer .options label:nth-child(2) select", "mock-large")
+    await browser.until("document.querySelector('.composer .options label:nth-child(2) select').value === 'mock-large'")
+    await inspector.say("hello")
+    await inspector.until_answer("hello")
+    async with connected(server.url) as rpc:
+        kept = (await rpc.http.get(f"/v1/sessions/{session}")).json()
+    assert (kept["mode"], kept["model"]) == ("code", "mock-large")
+
+
+async def test_the_theme_is_switched_and_stays_so(inspector: Inspector) -> None:
+    browser = inspector.browser
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = await browser.eval(ground)
+    for name in ("system", "light"):
+        await browser.click(f".topbar button[aria-label='Theme: {name}']")
+    await browser.until(f"{ground} !== {light!r}")
+    await browser.run("reload")
+    await browser.until(f"document.querySelector('.topbar') && {ground} !== {light!r}")
+    await browser.click(".topbar button[aria-label='Theme: dark']")
+    await browser.until(f"{ground} === {light!r}")
+
+
+async def test_a_page_without_a_session_leads_to_one_and_to_the_agents(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await browser.click(".session.none button.primary")
+    await browser.until("document.querySelector('dialog select[name=agent]')")
+    await browser.press("Escape")
+    await browser.until("!document.querySelector('dialog')")
+    await browser.click(".session.none a.button")
+    await browser.until_text("Mock", within=".agent-grid")

@@ -30,6 +30,21 @@ def test_every_flag_is_tested_here() -> None:
     assert [flag for flag in flags if f'"{flag}"' not in text] == []
 
 
+async def test_version_2_is_spoken_with_those_who_ask_for_it(tmp_path: Path) -> None:
+    async with run_agent("--protocol", "2", state=tmp_path) as agent:
+        assert (await agent.call("initialize", {"protocolVersion": 2}))["protocolVersion"] == 2
+    async with run_agent("--protocol", "2", state=tmp_path) as agent:
+        answer = await initialize(agent)
+        assert (answer["protocolVersion"], "agentCapabilities" in answer) == (1, True)
+        assert await agent.prompt(await agent.new_session(), "hi") == "end_turn"
+
+
+async def test_version_1_can_be_refused(tmp_path: Path) -> None:
+    async with run_agent("--protocol", "2", "--no-v1", state=tmp_path) as agent:
+        error = await agent.refused("initialize", {"protocolVersion": 1})
+        assert (error["code"], error["data"]) == (-32022, {"requested": 1, "supported": [2]})
+
+
 async def test_early_updates_come_before_the_answer(tmp_path: Path) -> None:
     async with run_agent("--early-updates", state=tmp_path) as agent:
         session = await agent.new_session()
@@ -212,3 +227,34 @@ async def test_bare_permissions_name_the_call_only(tmp_path: Path) -> None:
         await agent.prompt(await agent.new_session(), "tool")
         [asked] = [message for message in agent.heard if is_permission(message)]
         assert list(asked["params"]["toolCall"]) == ["toolCallId"]
+
+
+async def test_leaked_updates_go_out_under_the_ids_of_all_sessions(tmp_path: Path) -> None:
+    async with run_agent("--leak", state=tmp_path) as agent:
+        first, second = await agent.new_session(), await agent.new_session()
+        await agent.prompt(first, "hi")
+        assert {m["params"]["sessionId"] for m in agent.heard if m.get("method") == "session/update"} == {first, second}
+
+
+async def test_echoed_prompts_come_first_and_in_chunks(tmp_path: Path) -> None:
+    async with run_agent("--echo-prompts", state=tmp_path) as agent:
+        session = await agent.new_session()
+        await agent.prompt(session, "hello there")
+        echoed = agent.updates("user_message_chunk")
+        assert len(echoed) > 1
+        assert "".join(update["content"]["text"] for update in echoed) == "hello there"
+
+
+async def test_tools_can_run_without_being_allowed(tmp_path: Path) -> None:
+    async with run_agent("--never-ask", state=tmp_path) as agent:
+        assert await agent.prompt(await agent.new_session(), "tool ls") == "end_turn"
+        assert not [message for message in agent.heard if is_permission(message)]
+        assert "The tool ran." in agent.said()
+
+
+async def test_a_cancel_can_be_ignored(tmp_path: Path) -> None:
+    async with run_agent("--ignore-cancel", state=tmp_path) as agent:
+        session = await agent.new_session()
+        prompt = agent.start_prompt(session, "slow 3")
+        agent.send({"method": "session/cancel", "params": {"sessionId": session}})
+        assert (await agent.answer_to(prompt))["result"]["stopReason"] == "end_turn"

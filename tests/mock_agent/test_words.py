@@ -133,6 +133,16 @@ async def test_edit_shows_a_diff_of_the_path_in_the_session_directory(agent: Std
     assert (diff["type"], diff["path"]) == ("diff", "/srv/a.txt")
 
 
+async def test_a_subagent_asks_and_speaks_in_a_session_of_its_own(agent: StdioAgent) -> None:
+    agent.respond = choose("allow_once")
+    session = await agent.new_session()
+    assert await agent.prompt(session, "subagent count") == "end_turn"
+    [announced] = agent.updates("subagent_update")
+    asked = next(message for message in agent.heard if message.get("method") == "session/request_permission")
+    said = next(message for message in agent.heard if "count (yes-once)" in str(message))
+    assert asked["params"]["sessionId"] == said["params"]["sessionId"] == announced["sessionId"] != session
+
+
 async def test_a_cancelled_permission_ends_the_turn(agent: StdioAgent) -> None:
     agent.respond = lambda _: {"result": {"outcome": {"outcome": "cancelled"}}}
     assert await agent.prompt(await agent.new_session(), "tool; never said") == "cancelled"

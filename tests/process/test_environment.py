@@ -19,6 +19,7 @@ OURS = {
 }
 
 
+@pytest.mark.promise("P-security-9")
 def test_only_what_is_allowed_is_seen() -> None:
     assert child_environment(OURS) == {name: OURS[name] for name in ("HOME", "PATH", "LANG", "LC_ALL", "https_proxy")}
 
@@ -32,6 +33,7 @@ def test_names_can_be_passed_through_and_values_set() -> None:
 
 
 @pytest.mark.parametrize("name", ["SANDBOX_AGENT_TOKEN", "SANDBOX_AGENT_DATABASE_URL"])
+@pytest.mark.promise("P-security-9")
 def test_our_own_secrets_never_pass_not_even_when_asked_for(name: str) -> None:
     assert name not in child_environment(OURS, passthrough=[name])
 

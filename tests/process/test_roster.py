@@ -20,6 +20,7 @@ from support.server import running_server
 from support.waiting import until
 
 MOCK = f"exec {sys.executable} -m sandbox_agent.mock_agent"
+DETACHING = str(Path(__file__).parents[1] / "support" / "detaching_agent.py")
 WANDERER = "setsid sh -c 'echo $$ > {home}/wanderer; exec sleep 300' & "
 
 
@@ -49,6 +50,7 @@ def sleeper(env: dict[str, str] | None = None) -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.promise("P-shutdown-1")
 async def test_a_child_in_a_session_of_its_own_ends_with_an_orderly_stop(tmp_path: Path) -> None:
     config = agent(WANDERER.format(home=tmp_path) + MOCK)
     async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:
@@ -68,6 +70,40 @@ async def test_a_child_that_drops_its_environment_and_its_session_ends_with_an_o
         assert not lives(wanderer)
 
 
+def detaching(home: Path, *how: str) -> str:
+    """An agent that leaves a daemon behind, with a process for each session, as agents have that nobody checked."""
+    command = [sys.executable, DETACHING, str(home / "wanderer"), *how]
+    return f"[agents.m]\ncommand = {command!r}\nenv_passthrough = ['SANDBOX_AGENT_MOCK_STATE']\nisolation = 'session'\n"
+
+
+@pytest.mark.parametrize("how", [(), ("bare",)], ids=["marked", "bare"])
+async def test_a_daemon_that_an_agent_has_detached_outlives_its_session_and_not_the_server(
+    tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    async with (
+        running_server(tmp_path, "--no-token", config=detaching(tmp_path, *how)) as server,
+        connected(server.url, "m") as client,
+    ):
+        session = await client.new_session()
+        daemon = await wandered_off(tmp_path)
+        await client.call("session/close", {"sessionId": session})
+        assert lives(daemon), "another session of the agent may use it"
+        assert await server.stop() == 0
+        assert not lives(daemon)
+
+
+async def test_a_daemon_that_an_agent_has_detached_is_ended_by_the_start_after_a_kill(tmp_path: Path) -> None:
+    config = detaching(tmp_path)
+    async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:
+        await client.new_session()
+        daemon = await wandered_off(tmp_path)
+        server.kill()
+        await server.process.wait()
+    assert lives(daemon)
+    async with running_server(tmp_path, "--no-token", config=config):
+        assert not lives(daemon)
+
+
 async def test_dead_processes_that_were_left_to_the_server_do_not_pile_up(tmp_path: Path) -> None:
     config = agent(f"for i in 1 2 3; do (setsid sh -c 'sleep 0.2; echo done >> {tmp_path}/strays' &); done; {MOCK}")
     async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:
@@ -81,6 +117,7 @@ def own_children(pid: int) -> list[str]:
     return [child for listing in Path(f"/proc/{pid}/task").glob("*/children") for child in listing.read_text().split()]
 
 
+@pytest.mark.promise("P-restart-2")
 async def test_what_a_killed_server_leaves_is_ended_by_the_next_start(tmp_path: Path) -> None:
     config = agent(WANDERER.format(home=tmp_path) + MOCK + " --ignore-eof")
     async with running_server(tmp_path, "--no-token", config=config) as server, connected(server.url, "m") as client:

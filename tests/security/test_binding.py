@@ -17,6 +17,7 @@ from support.served import BEARER, TOKEN, client, served
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "127.0.0.1.example.com", ""])
+@pytest.mark.promise("P-security-2")
 def test_binding_beyond_loopback_without_a_token_is_refused(host: str) -> None:
     with pytest.raises(ConfigError, match="--no-token"):
         load_settings({}, None, {"host": host})
@@ -95,6 +96,7 @@ def test_a_listed_name_is_served_on_loopback(tmp_path: Path) -> None:
         assert ask(server.port, request("GET", "/v1/health", host="evil.com")).status == 403
 
 
+@pytest.mark.promise("P-security-1")
 def test_only_loopback_answers_by_default(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()

@@ -45,6 +45,7 @@ def test_a_preflight_of_a_listed_origin_is_answered_without_a_token(server: Serv
     "origin", ["https://evil.com", "null", f"{LISTED}.evil.com", f"{LISTED}:8443", "http://app.example.com",
                "https://APP.example.com", "https://sub.app.example.com"]
 )  # fmt: skip
+@pytest.mark.promise("P-security-8")
 def test_a_preflight_of_another_origin_gets_nothing(server: Server, origin: str) -> None:
     answer = preflight(server, origin)
     assert answer["status"] == "403"

@@ -25,6 +25,7 @@ def sockets(server: Server, number: int) -> Iterator[list[socket.socket]]:
         ]
 
 
+@pytest.mark.promise("P-limit-3")
 async def test_more_subscribers_than_allowed_get_429_and_when_to_come_back(tmp_path: Path) -> None:
     async with running_server(tmp_path, "--max-subscribers", "2") as server, connected(server.url) as first:
         second, third = await open_client(first.http), await open_client(first.http)
@@ -93,6 +94,7 @@ async def test_more_connections_than_allowed_get_429(tmp_path: Path) -> None:
         assert refused.headers["retry-after"] == "1"
 
 
+@pytest.mark.promise("P-limit-4")
 def test_a_head_that_is_too_large_is_refused(open_server: Server) -> None:
     with sockets(open_server, 1) as (connection,):
         connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n")
@@ -140,6 +142,7 @@ def test_a_strange_json_body_is_a_client_error(open_server: Server, body: bytes)
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
+@pytest.mark.promise("P-limit-4")
 def test_a_head_that_is_too_large_is_refused_also_when_it_comes_in_one_piece(open_server: Server, earlier: int) -> None:
     with sockets(open_server, 1) as (connection,):
         for _ in range(earlier):

@@ -57,6 +57,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
+@pytest.mark.promise("P-files-1")
 def test_no_path_reads_or_writes_outside_the_root(
     open_server: Server, root: Path, inside: Path, outside: Path, path: str
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_slow_body_is_given_up_when_the_peer_leaves(open_server: Server, insid
     assert {entry["name"] for entry in names} >= {"file"}
 
 
+@pytest.mark.promise("P-files-2")
 def test_a_confined_agent_reads_and_writes_within_the_root_only(tmp_path: Path) -> None:
     """The host serves `fs/*` to agents through the same service."""
     root, outside = tmp_path / "root", tmp_path / "secret"

@@ -12,6 +12,7 @@ from support.server import Server
     "host",
     ["evil.com", "evil.com:2468", "127.evil.com", "127.0.0.1.evil.com", "localhost.evil.com", "evillocalhost"],
 )
+@pytest.mark.promise("P-security-6")
 def test_a_foreign_name_is_refused(open_server: Server, host: str) -> None:
     assert ask(open_server.port, request("GET", "/v1/health", host=host)).status == 403
 
@@ -53,6 +54,7 @@ def test_an_absolute_request_target_does_not_replace_the_host(open_server: Serve
     assert ask(open_server.port, target).status == 403
 
 
+@pytest.mark.promise("P-security-6")
 def test_the_host_is_checked_for_those_with_the_token_too(locked_server: Server) -> None:
     from support.served import TOKEN
 

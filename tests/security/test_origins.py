@@ -39,6 +39,7 @@ def trick(server: Server, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.promise("P-security-7")
 def test_a_get_with_a_foreign_origin_is_refused(open_server: Server, name: str) -> None:
     with client(open_server) as http:
         answer = http.get("/v1/health", headers={"Origin": trick(open_server, name)})
@@ -57,6 +58,7 @@ def test_a_preflight_never_echoes_an_origin_that_is_not_listed(open_server: Serv
 
 
 @pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.promise("P-security-7")
 def test_a_websocket_with_a_foreign_origin_is_refused_before_the_upgrade(open_server: Server, name: str) -> None:
     for path in ("/v1/rpc", "/acp", "/nowhere"):
         shake = upgrade(path, ("Origin", trick(open_server, name)), host=f"127.0.0.1:{open_server.port}")
@@ -81,6 +83,7 @@ def test_our_own_pages_are_served(open_server: Server) -> None:
     "path", ["/v1/rpc", "/v1/fs/move", "/v1/fs/mkdir?path=made", "/v1/fs/upload-batch?path=made", "/v1/tickets",
              "/v1/agents/mock/install"]
 )  # fmt: skip
+@pytest.mark.promise("P-security-10")
 def test_a_simple_post_of_a_page_is_not_taken(open_server: Server, root: Path, path: str, media: str) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
     with client(open_server) as http:
@@ -111,6 +114,7 @@ def test_sec_fetch_site_of_our_own_is_served(open_server: Server, site: str) -> 
         assert http.get("/v1/sessions", headers={"Sec-Fetch-Site": site}).status_code == 200
 
 
+@pytest.mark.promise("P-security-14")
 def test_no_answer_can_be_framed_sniffed_or_embedded(open_server: Server, root: Path) -> None:
     (root / "page.html").write_text("<script>alert(1)</script>")
     with client(open_server) as http:

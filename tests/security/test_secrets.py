@@ -18,6 +18,7 @@ from support.server import running_server
 KEY = "sk-ant-very-secret-value"
 
 
+@pytest.mark.promise("P-security-4")
 def test_the_token_is_in_no_log_line_and_no_announcement(tmp_path: Path) -> None:
     flags = ["--token", TOKEN, "--log-level", "debug", "--access-log"]
     with served(tmp_path, *flags) as server, client(server) as http:
@@ -80,6 +81,7 @@ AWKWARD = ['with "quotes" inside', "with \\back\\slashes", "Schlüssel-äöü-�
 @pytest.mark.parametrize("secret", AWKWARD)
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
 @pytest.mark.parametrize("template", ["%s", "%r", "%a"])
+@pytest.mark.promise("P-security-5")
 def test_a_secret_that_needs_escapes_reaches_the_log_in_no_spelling(
     formatter: logging.Formatter, secret: str, template: str
 ) -> None:
@@ -124,6 +126,7 @@ async def test_a_key_that_an_agent_prints_across_the_cut_is_nowhere_in_the_log(t
     assert KEY[:10] not in log + told
 
 
+@pytest.mark.promise("P-security-4")
 async def test_children_see_neither_the_token_nor_the_database_nor_loaders(tmp_path: Path) -> None:
     env = {
         "SANDBOX_AGENT_TOKEN": TOKEN,

@@ -6,12 +6,15 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.rpc import connected
 from support.server import running_server
 
 SECRET = "sk-s3cret/of+ours=0123456789"
 
 
+@pytest.mark.promise("P-security-5")
 async def test_a_secret_that_an_agent_prints_is_in_no_error_no_history_and_no_log(tmp_path: Path) -> None:
     says = "printf '%s\\n' \"key $MY_API_KEY\" \"$(head -c 1990 /dev/zero | tr '\\0' x)$MY_API_KEY\" >&2\n"
     config = ""

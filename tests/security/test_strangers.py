@@ -78,6 +78,7 @@ def port(server: uvicorn.Server) -> int:
     [b"", b"GET / HTTP/1.1\r\nHost:", SIGN_IN, NO_TOKEN, WRONG],
     ids=["nothing", "half a head", "a sign-in without its body", "a refused request without its body", "a wrong token"],
 )
+@pytest.mark.promise("P-limit-5")
 async def test_a_stranger_is_closed_in_time_whatever_it_leaves_undone(port: int, sent: bytes) -> None:
     async with raw_client(port) as client:
         await client.send(sent)
@@ -122,6 +123,7 @@ async def test_who_has_passed_the_gate_may_take_its_time(port: int) -> None:
         assert (await client.read_reply()).status == 400
 
 
+@pytest.mark.promise("P-limit-5")
 def test_strangers_that_hold_every_socket_keep_nobody_out(tmp_path: Path) -> None:
     with served(tmp_path, "--max-sockets", "5", "--token", TOKEN) as server, contextlib.ExitStack() as stack:
 

@@ -57,6 +57,7 @@ def target(root: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", BAD)
+@pytest.mark.promise("P-files-4")
 def test_a_bad_archive_is_refused_and_changes_nothing(open_server: Server, root: Path, target: Path, name: str) -> None:
     before = snapshot(root)
     with client(open_server) as http:

@@ -21,6 +21,7 @@ from support.store_words import (
     committed,
     lines_of,
     numbered,
+    postgres_store,
     read_all,
     session,
     sqlite_store,
@@ -30,21 +31,23 @@ EAGER = Pace(linger=0.0)
 LAZY = Pace(linger=30.0, plenty_bytes=1 << 30)
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite-eager", "sqlite-pending"])
+@pytest.fixture(params=["memory", "sqlite", "sqlite-eager", "sqlite-pending", "postgresql"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """`eager` commits at once, `pending` holds everything back: reads must not show the difference."""
-    stores: dict[str, Store] = {
-        "memory": MemoryStore(retention=KEEP_ALL),
-        "sqlite": sqlite_store(tmp_path / "history.db"),
-        "sqlite-eager": sqlite_store(tmp_path / "history.db", pace=EAGER),
-        "sqlite-pending": sqlite_store(tmp_path / "history.db", pace=LAZY),
-    }
-    chosen = stores[request.param]
+    chosen: Store
+    if request.param == "memory":
+        chosen = MemoryStore(retention=KEEP_ALL)
+    elif request.param == "postgresql":
+        chosen = postgres_store(request.getfixturevalue("postgres").new_database(), tmp_path)
+    else:
+        pace = {"sqlite": Pace(), "sqlite-eager": EAGER, "sqlite-pending": LAZY}[request.param]
+        chosen = sqlite_store(tmp_path / "history.db", pace=pace)
     await chosen.open()
     yield chosen
     await chosen.close()
 
 
+@pytest.mark.promise("P-history-2")
 async def test_appends_are_numbered_from_one_without_holes(store: Store) -> None:
     assert store.last_sequence(STREAM) == 0
     assert store.append(STREAM, "client", numbered(3)) == 1
@@ -78,6 +81,38 @@ async def test_lines_that_wait_for_a_flush_have_their_places_and_can_be_read(sto
     store.flush()
     assert await lines_of(store) == []
     assert store.append(STREAM, "agent", [b"anew"]) == 1
+
+
+async def test_acquiring_a_stream_tells_where_it_ends_and_changes_nothing(store: Store) -> None:
+    new = await store.acquire(STREAM)
+    assert new.last == 0
+    store.append(STREAM, "agent", numbered(3))
+    again = await store.acquire(STREAM)
+    assert (again.epoch, again.last) == (new.epoch, 3)
+    assert store.lost(STREAM) is None
+    assert store.append(STREAM, "agent", numbered(1, start=4)) == 4
+    assert await lines_of(store) == numbered(4)
+
+
+async def test_a_stream_is_new_until_it_has_an_entry(store: Store) -> None:
+    stream = StreamKey("session:mock:0198c6b2-3e5f-7c11-9d1a-5a0b6f1c2d3e")
+    assert store.is_new(stream)
+    assert await store.newest(stream) == 0
+    store.append(stream, "agent", numbered(2))
+    assert not store.is_new(stream)
+    assert await store.newest(stream) == 2
+
+
+async def test_what_waits_for_safety_is_called_in_order_and_once(store: Store) -> None:
+    called: list[int] = []
+    for number in range(20):
+        store.append(STREAM, "agent", numbered(1, start=number + 1), flush=False)
+        store.once_safe(lambda number=number: called.append(number))  # type: ignore[misc]
+    await store.safe()
+    assert called == list(range(20))
+    store.once_safe(lambda: called.append(20))
+    assert called[-1] == 20
+    assert await lines_of(store) == numbered(20)
 
 
 async def test_an_empty_append_changes_nothing(store: Store) -> None:

@@ -43,7 +43,8 @@ async def crashed_copy(store: SqliteStore, path: Path, copy: Path) -> SqliteStor
     """The files as they are now, as if the process died here."""
     copy.mkdir()
     for file in path.parent.glob("history.db*"):
-        shutil.copy(file, copy / file.name)
+        if ".search" not in file.name:  # the index is made anew, and its files come and go meanwhile
+            shutil.copy(file, copy / file.name)
     return sqlite_store(copy / "history.db")
 
 
@@ -166,6 +167,7 @@ async def test_a_record_that_death_cut_short_is_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["payload", "length", "magic", "checksum"])
+@pytest.mark.promise("P-history-7")
 async def test_a_damaged_journal_is_replayed_around_the_damage_and_all_of_it_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:

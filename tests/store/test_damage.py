@@ -15,7 +15,8 @@ import pytest
 
 from sandbox_agent.errors import StoreError
 from sandbox_agent.store import Entry, MemoryStore, Retention, SqliteStore, Store
-from sandbox_agent.store.sqlite.operations import PutSession, PutTurn, encode_operation
+from sandbox_agent.store.operations import PutSession, PutTurn, encode_operation
+from sandbox_agent.store.sqlite.journal import journal_paths
 from sandbox_agent.store.sqlite.writer import Pace
 from support.store_words import (
     ANY,
@@ -76,6 +77,7 @@ def kept(entries: list[Entry]) -> list[int]:
     return [number for _, number in found if number is not None]
 
 
+@pytest.mark.promise("P-history-5")
 async def test_a_flipped_bit_in_a_batch_costs_that_batch_alone_and_is_told(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     await with_batches(path)
@@ -239,6 +241,7 @@ async def test_wrong_values_are_left_out_of_a_record_and_stop_nothing(tmp_path: 
     await store.close()
 
 
+@pytest.mark.promise("P-history-7")
 async def test_an_operation_that_cannot_be_taken_in_stops_neither_the_writer_nor_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -343,3 +346,67 @@ async def test_memory_leaves_wrong_values_out_too() -> None:
     found = await store.get_session(KEY)
     assert found is not None
     assert (found.alias, found.cwd) == ("a", None)
+
+
+async def test_a_flipped_bit_brings_nothing_of_a_deleted_session_into_the_next_of_its_name(tmp_path: Path) -> None:
+    """Wherever the bit is, in what the journal says of the deletion."""
+    store = sqlite_store(tmp_path / "history.db", pace=Pace(linger=60.0))
+    await store.open()
+    store.put_session(session(created=1.0))
+    store.append(STREAM, "agent", [b'{"old":1}', b'{"old":2}'])
+    store.put_turn(KEY, "t", b"old")
+    journal = journal_paths(tmp_path / "history.db")[0]
+    before = journal.stat().st_size
+    await store.delete_session(KEY)
+    after = journal.stat().st_size
+    store.put_session(session(created=2.0))
+    store.append(STREAM, "agent", [b'{"new":1}'])
+    whole = {file.name: file.read_bytes() for file in tmp_path.glob("history.db*")}
+    await store.close()
+    assert before < after
+    for place in range(before, after, 3):
+        damaged = tmp_path / f"at{place}"
+        damaged.mkdir()
+        for name, content in whole.items():
+            (damaged / name).write_bytes(content)
+        flipped = bytearray(whole[journal.name])
+        flipped[place] ^= 4
+        (damaged / journal.name).write_bytes(flipped)
+        found = sqlite_store(damaged / "history.db")
+        await found.open()
+        assert await lines_of(found) == [b'{"new":1}']
+        assert await found.get_turn(KEY, "t") == (False, None)
+        await found.close()
+
+
+async def test_a_deletion_that_a_lost_commit_takes_back_mixes_no_two_sessions(tmp_path: Path) -> None:
+    """The power fails: the database is as it was before the deletion, the journal has what came after it."""
+    path = tmp_path / "history.db"
+    store = sqlite_store(path, pace=Pace(linger=0.0))
+    await store.open()
+    store.put_session(session(created=1.0))
+    store.append(STREAM, "agent", [b'{"old":1}', b'{"old":2}'])
+    store.put_turn(KEY, "t", b"old")
+    await committed(store)
+    await store.close()
+    old = path.read_bytes()
+    store = sqlite_store(path, pace=Pace(linger=0.0))
+    await store.open()
+    await store.delete_session(KEY)
+    await committed(store)
+    await store.close()
+    store = sqlite_store(path, pace=Pace(linger=60.0))
+    await store.open()
+    store.put_session(session(created=2.0))
+    store.append(STREAM, "agent", [b'{"new":1}'])
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    (crashed / path.name).write_bytes(old)
+    for journal in journal_paths(path):
+        (crashed / journal.name).write_bytes(journal.read_bytes())
+    await store.close()
+    found = sqlite_store(crashed / path.name)
+    await found.open()
+    assert await lines_of(found) == [b'{"new":1}']
+    assert await found.get_turn(KEY, "t") == (False, None)
+    await found.close()

@@ -190,13 +190,15 @@ async def test_a_page_of_sessions_is_found_by_an_index_and_not_by_sorting_them_a
 
 
 async def test_the_setting_names_the_store(tmp_path: Path) -> None:
-    assert isinstance(make_store("memory", tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20), MemoryStore)
+    assert isinstance(
+        make_store("memory", tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20, search_text_bytes=1 << 20), MemoryStore
+    )
     for spec, path in (
         ("sqlite", tmp_path / "history.db"),
         (f"sqlite:{tmp_path}/other.db", tmp_path / "other.db"),
         (f"sqlite:{tmp_path}", tmp_path / "history.db"),
     ):
-        store = make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20)
+        store = make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20, search_text_bytes=1 << 20)
         await store.open()
         assert store.health().path == str(path)
         store.append(STREAM, "agent", numbered(1))
@@ -208,4 +210,4 @@ async def test_the_setting_names_the_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", ["", "sqlite:", "redis", "memory:x", "SQLITE", "postgres://x"])
 def test_an_unknown_store_is_a_configuration_error(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="sqlite:PATH"):
-        make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20)
+        make_store(spec, tmp_path, retention=KEEP_ALL, memory_bytes=1 << 20, search_text_bytes=1 << 20)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.store import MemoryStore, Store
 from sandbox_agent.store.sqlite.writer import Pace
-from support.store_words import KEEP_ALL, read_all, sqlite_store
+from support.postgres import PostgresServer
+from support.store_words import KEEP_ALL, postgres_store, read_all, sqlite_store
 
 STREAMS = [StreamKey("session:a:1"), StreamKey("session:a:2"), StreamKey("session:b:1")]
 streams = st.sampled_from(STREAMS)
@@ -57,6 +58,8 @@ async def play(store: Store, script: list[tuple[str, StreamKey, object]], *, is_
             case "reopen", _ if is_durable:
                 await store.close()
                 await store.open()
+                for each in STREAMS:
+                    assert (await store.acquire(each)).last == len(model[each])
         assert store.last_sequence(stream) == len(model[stream])
     for stream, lines in model.items():
         assert [entry.envelope for entry in await read_all(store, stream)] == lines
@@ -72,7 +75,20 @@ def test_memory_behaves_like_a_dict_of_lists(script: list[tuple[str, StreamKey, 
 @pytest.mark.parametrize("linger", [0.0, 0.001, 30.0])
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, max_size=40))
+@pytest.mark.promise("P-history-2")
 def test_sqlite_behaves_like_a_dict_of_lists(linger: float, script: list[tuple[str, StreamKey, object]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         store = sqlite_store(Path(directory) / "history.db", pace=Pace(linger=linger))
+        asyncio.run(play(store, script, is_durable=True))
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(script=st.lists(steps, max_size=40))
+def test_postgresql_behaves_like_a_dict_of_lists(
+    postgres: PostgresServer, script: list[tuple[str, StreamKey, object]]
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        store = postgres_store(postgres.new_database(), Path(directory))
         asyncio.run(play(store, script, is_durable=True))

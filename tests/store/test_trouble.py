@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from sandbox_agent.core.ids import ConnectionId, connection_stream
 from sandbox_agent.store.sqlite.writer import Pace
-from support.disk import small_disk
+from support.disk import FailingDisk, small_disk
 from support.store_words import KEY, STREAM, committed, lines_of, numbered, query, read_all, session, sqlite_store
 from support.waiting import until
 
@@ -24,6 +25,7 @@ def noise(count: int, size: int = 2000) -> list[bytes]:
     return [os.urandom(size) for _ in range(count)]
 
 
+@pytest.mark.promise("P-history-3")
 async def test_a_full_disk_degrades_and_room_brings_everything_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -241,4 +243,29 @@ async def test_appending_to_a_healthy_disk_faster_than_it_writes_loses_nothing(t
         store.append(STREAM, "agent", [line])
     assert store.health().lost_entries == 0
     assert await lines_of(store) == [line] * 200
+    await store.close()
+
+
+async def test_a_transaction_that_could_not_even_be_taken_back_does_not_stop_those_after_it(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = sqlite_store(tmp_path / "history.db", pace=QUICK, disk=disk)
+    await store.open()
+    disk.fails = ["COMMIT", "ROLLBACK"]
+    store.append(STREAM, "agent", numbered(3))
+    await until(lambda: not disk.fails and store.backlog() == 0 and not store.is_degraded)
+    assert await lines_of(store) == numbered(3)
+    await store.close()
+
+
+async def test_events_of_a_new_connection_need_nothing_from_a_disk_that_cannot_be_read(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = sqlite_store(tmp_path / "history.db", pace=QUICK, disk=disk)
+    await store.open()
+    disk.fails, disk.stays = ["SELECT"], True
+    own = connection_stream(ConnectionId("c"))
+    assert store.append(own, "server", numbered(2)) == 1
+    assert store.append(own, "server", numbered(1)) == 3
+    await store.drop(own)
+    assert store.append(own, "server", numbered(1)) == 1
+    disk.fails = []
     await store.close()

@@ -208,7 +208,7 @@ class Inspector:
             ["click", "#new-session"],
             wait_for("document.querySelector('select[name=agent]')?.options.length"),
             ["select", "select[name=agent]", agent],
-            ["fill", "input[name=cwd]", cwd],
+            ["eval", _type_at_once("input[name=cwd]", cwd)],
             ["click", "#start-session"],
             wait_for("location.hash !== window.hashBefore && !document.querySelector('dialog')"),
             wait_for(f"{prompt} && !{prompt}.disabled"),
@@ -254,3 +254,11 @@ class Inspector:
             "[...document.querySelectorAll('.entry.agent')].map(node => node.innerText.trim())"
         )
         return found
+
+
+def _type_at_once(selector: str, text: str) -> str:
+    """A script that fills a field whose value the page owns, in one step: it cannot be drawn anew in between."""
+    field = f"document.querySelector({json.dumps(selector)})"
+    set_value = "Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set"
+    told = "dispatchEvent(new Event('input', {bubbles: true}))"
+    return f"void ({set_value}.call({field}, {json.dumps(text)}), {field}.{told})"

@@ -1,14 +1,18 @@
-"""A disk that can be filled up and emptied again, for real."""
+"""Disks with faults: one that can be filled up for real, and one on which statements fail."""
 
 from __future__ import annotations
 
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from sandbox_agent.store.sqlite.disk import Disk
 
 
 class SmallDisk:
@@ -16,6 +20,10 @@ class SmallDisk:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @property
+    def is_full(self) -> bool:
+        return (self.path / "ballast").exists()
 
     def fill(self) -> None:
         with (self.path / "ballast").open("ab", buffering=0) as ballast:
@@ -27,7 +35,7 @@ class SmallDisk:
                     continue
 
     def free(self) -> None:
-        (self.path / "ballast").unlink()
+        (self.path / "ballast").unlink(missing_ok=True)
 
 
 class LimitedDisk(SmallDisk):
@@ -53,3 +61,25 @@ def small_disk(path: Path, *, mebibytes: int = 16) -> Iterator[SmallDisk]:
         yield SmallDisk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+class FailingDisk(Disk):
+    """Each of `fails` fails once, when a statement begins with it; or always, where it `stays`."""
+
+    def __init__(self) -> None:
+        self.fails: list[str] = []
+        self.stays = False
+
+    def connect(self, target: str, *, is_uri: bool) -> sqlite3.Connection:
+        disk = self
+
+        class Connection(sqlite3.Connection):
+            def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                word = sql.split(None, 1)[0]
+                if word in disk.fails:
+                    if not disk.stays:
+                        disk.fails.remove(word)
+                    raise sqlite3.OperationalError("disk I/O error")
+                return super().execute(sql, *values)
+
+        return sqlite3.connect(target, uri=is_uri, isolation_level=None, check_same_thread=False, factory=Connection)

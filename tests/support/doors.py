@@ -15,13 +15,14 @@ import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from support import rpc
 from support.rpc import DEADLINE, Events, Message, prompt_params, sse_blocks
 
 META = "sandboxagent.dev"
 
 
-def initialize_params(agent: str) -> dict[str, Any]:
-    return {"protocolVersion": 1, "clientCapabilities": {}, "_meta": {META: {"agent": agent}}}
+def initialize_params(agent: str, version: int = 1) -> dict[str, Any]:
+    return {**rpc.initialize_params(version), "_meta": {META: {"agent": agent}}}
 
 
 class DoorClient:
@@ -33,6 +34,8 @@ class DoorClient:
         self.url = url
         self.events = Events()
         self.initialized: Message = {}
+        self.version = 1
+        """The version of ACP that it asks for."""
         self._ids = count(1)
         self._waiting: dict[Any, asyncio.Future[Message]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -217,7 +220,7 @@ class RpcDoorClient(_HttpClient):
     closed_with = 204
 
     async def open(self, agent: str = "mock") -> None:
-        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize_params(agent)}
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize_params(agent, self.version)}
         response = await self._http.post(self.path, json=message)
         assert response.status_code == 200, response.text
         self.initialized = response.json()["result"]
@@ -231,7 +234,7 @@ class AcpDoorClient(_HttpClient):
     closed_with = 202
 
     async def open(self, agent: str = "mock") -> None:
-        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize_params(agent)}
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize_params(agent, self.version)}
         response = await self._http.post(self.path, json=message)
         assert response.status_code == 200, response.text
         self.initialized = response.json()["result"]
@@ -255,7 +258,7 @@ class CompatDoorClient(_HttpClient):
     async def open(self, agent: str = "mock") -> None:
         await self.follow()  # as its own client does: before anybody has opened the server
         self.path += f"?agent={agent}"
-        self.initialized = await self.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        self.initialized = await self.call("initialize", rpc.initialize_params(self.version))
         self.path = self.path.partition("?")[0]
 
 
@@ -277,7 +280,7 @@ class SocketDoorClient(DoorClient):
         await self._connect({})
         self.connection_id = self._response_header("Acp-Connection-Id")
         self._spawn(self._read())
-        self.initialized = await self.call("initialize", initialize_params(agent))
+        self.initialized = await self.call("initialize", initialize_params(agent, self.version))
 
     async def _connect(self, headers: dict[str, str]) -> None:
         address = self.url.replace("http://", "ws://") + "/acp"
@@ -331,9 +334,10 @@ DOORS: dict[str, Callable[[str], DoorClient]] = {
 
 
 @asynccontextmanager
-async def client_at(door: str, url: str, agent: str = "mock") -> AsyncIterator[Any]:
+async def client_at(door: str, url: str, agent: str = "mock", *, version: int = 1) -> AsyncIterator[Any]:
     """A client whose handshake is done."""
     client = DOORS[door](url)
+    client.version = version
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.leave)
         await client.open(agent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,21 @@ from sandbox_agent.files import FileService
 from sandbox_agent.http.asgi.messages import Message, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store import MemoryStore
-from support.limits import HUB_OPTIONS, file_limits
+from support.limits import file_limits, hub_options_under
 from support.store_words import KEEP_ALL
 
 
 @asynccontextmanager
-async def hub_here(home: Path, kind: type[Hub] = Hub) -> AsyncIterator[Hub]:
+async def hub_here(
+    home: Path, kind: type[Hub] = Hub, *, agents: Mapping[str, CustomAgent] | None = None
+) -> AsyncIterator[Hub]:
     store = MemoryStore(retention=KEEP_ALL)
     await store.open()
-    catalog = Catalog({"mock": CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})})
+    mock = CustomAgent(env={"SANDBOX_AGENT_MOCK_STATE": str(home / "mock-state")})
+    catalog = Catalog({"mock": mock, **(agents or {})})
     files = FileService((), Path.cwd(), file_limits(), data_dir=None)
-    hub = kind(
-        store, catalog, environ={"PATH": os.environ["PATH"], "HOME": str(home)}, options=HUB_OPTIONS, files=files
-    )
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    hub = kind(store, catalog, environ=environ, options=hub_options_under(home), files=files)
     try:
         yield hub
     finally:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
-from support.llm_replies import Reply, ToolCall, Turn, Words, flatten
+from support.llm_replies import Reply, ToolCall, Turn, Words, flatten, unwrapped
 
 Body = dict[str, Any]
 Event = tuple[str | None, Body | str]
@@ -118,7 +118,9 @@ class Chat:
 
     def read(self, body: Body) -> Turn:
         functions = [tool["function"] for tool in body.get("tools") or [] if "function" in tool]
-        last = (body.get("messages") or [{}])[-1]
+        messages = body.get("messages") or [{}]
+        spoken = [m for m in messages if m.get("role") != "user" or unwrapped(flatten(m.get("content")))]
+        last = (spoken or messages)[-1]  # some put reminders after the user's message
         tools = {function["name"]: function.get("parameters") or {} for function in functions}
         return Turn(flatten(last.get("content")), tools, is_tool_result=last.get("role") == "tool")
 
@@ -158,6 +160,15 @@ class Chat:
 
     def error(self, status: int) -> Body:
         return {"error": {"message": f"asked to fail with {status}", "type": "server_error"}}
+
+
+def _namespace(name: str, body: Body) -> str:
+    """Tools of MCP servers are offered in one namespace for each server, and called with its name apart."""
+    for tool in body.get("tools") or []:
+        offered = {inner.get("name") for inner in tool.get("tools") or []}
+        if tool.get("type") == "namespace" and name.removeprefix(f"{tool['name']}__") in offered - {name}:
+            return str(tool["name"])
+    return ""
 
 
 class Responses(Chat):
@@ -206,7 +217,7 @@ class Responses(Chat):
         if isinstance(reply, Words):
             output.append((yield from self._message(len(output), reply)))
         else:
-            output.append((yield from self._function_call(len(output), reply)))
+            output.append((yield from self._function_call(len(output), reply, _namespace(reply.name, body))))
         usage = {
             "input_tokens": 10,
             "output_tokens": 5,
@@ -246,8 +257,10 @@ class Responses(Chat):
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
         return item
 
-    def _function_call(self, index: int, reply: ToolCall) -> Any:
+    def _function_call(self, index: int, reply: ToolCall, namespace: str) -> Any:
         item = {"type": "function_call", "id": _id("fc"), "call_id": _id("call"), "name": reply.name}
+        if namespace:
+            item |= {"namespace": namespace, "name": reply.name.removeprefix(f"{namespace}__")}
         at = {"item_id": item["id"], "output_index": index}
         arguments = json.dumps(reply.arguments)
         begun = {**item, "arguments": "", "status": "in_progress"}

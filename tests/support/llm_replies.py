@@ -10,7 +10,7 @@ from typing import Any
 SHELL_TOOLS = (
     *("Bash", "bash", "shell", "Shell", "shell_command", "exec_command", "local_shell", "run_shell_command"),
     *("execute", "execute_command", "run_command", "run_commands", "terminal", "run_in_terminal", "run_terminal_cmd"),
-    *("execute_bash", "launch-process"),
+    *("execute_bash", "launch-process", "run_terminal_command", "Execute"),
 )
 _COMMAND_FIELDS = ("command", "cmd", "commands", "script", "input", "code")
 _FILLERS: dict[str, Any] = {"boolean": False, "integer": 10000, "number": 10000, "array": [], "object": {}}
@@ -67,7 +67,7 @@ def decide(turn: Turn) -> Reply:
         return _words(json.dumps(_smallest(turn.wanted_shape)))
     if turn.is_tool_result:
         return _words(f"TOOL_RESULT[{turn.text.strip()[:200]}] done.")
-    text = _WRAPPING.sub("", turn.text).strip()
+    text = unwrapped(turn.text)
     if turn.tools:
         if found := re.search(r"FAIL:(\d{3})", text):
             return Failure(int(found[1]))
@@ -78,6 +78,11 @@ def decide(turn: Turn) -> Reply:
         if found := re.search(r"SLOW(?::(\d+))?", text):
             return Words(tuple(f"slow{n} " for n in range(int(found[1] or 300))), pause=0.1)
     return _words(f"ECHO[{text[-160:]}] from the loopback model", thinking=bool(turn.tools) and "THINK" in text)
+
+
+def unwrapped(text: str) -> str:
+    """The user's own words."""
+    return _WRAPPING.sub("", text).strip()
 
 
 def flatten(content: object) -> str:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -30,8 +31,10 @@ def require_tool(name: str) -> str:
     return found
 
 
-def installed(folder: str) -> Path:
-    """A copy of `tests/clients/FOLDER` with its packages installed."""
+def installed(folder: str, *, by: Literal["ci", "install"] = "ci") -> Path:
+    """A copy of `tests/clients/FOLDER` with its packages installed.
+
+    By `npm install` where a lock cannot name optional packages of other platforms, which `npm ci` insists on."""
     npm = require_tool("npm")
     require_tool("node")
     source, target = CLIENTS / folder, CACHE / folder
@@ -43,21 +46,21 @@ def installed(folder: str) -> Path:
         wanted = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
         stamp = target / ".installed"
         if not stamp.exists() or stamp.read_text() != wanted:
-            _install(npm, source, target)
+            _install([npm, by], source, target)
             stamp.write_text(wanted)
     return target
 
 
-def _install(npm: str, source: Path, target: Path) -> None:
+def _install(npm: list[str], source: Path, target: Path) -> None:
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(source / name, target)
-    command = [npm, "ci", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
+    command = [*npm, "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
     for attempt in range(_TRIES):
         done = subprocess.run(command, cwd=target, capture_output=True, text=True, timeout=300)
         if done.returncode == 0:
             return
         time.sleep(attempt)
-    pytest.fail(f"npm ci failed {_TRIES} times in {source}:\n{done.stderr[-3000:]}")
+    pytest.fail(f"npm failed {_TRIES} times in {source}:\n{done.stderr[-3000:]}")
 
 
 async def run_node(folder: Path, script: str, *args: str, deadline: float = 90.0) -> str:
@@ -88,6 +91,11 @@ async def run_program(
         f"{command} ended with {process.returncode}:\n{out.decode()}\n{err.decode()[-4000:]}"
     )
     return out.decode()
+
+
+def node_version(node: str) -> tuple[int, ...]:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+    return tuple(int(part) for part in said.strip().removeprefix("v").split(".")[:3])
 
 
 def steps(output: str) -> list[str]:

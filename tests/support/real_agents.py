@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 REAL_AGENTS = ("claude", "codex", "opencode", "gemini", "pi")
+"""Those that go through the whole matrix, in every run."""
+CHECKED_AGENTS = (*REAL_AGENTS, "goose", "qwen", "kimi-code", "copilot", "vibe", "fast-agent", "droid", "grok")
+"""Those that the conformance check is made with: the later ones with FULL=1 only, for their size."""
 
 _CODEX_CONFIG = """\
 model = "fake-model"
@@ -115,12 +118,142 @@ def _pi(home: Path, base: str) -> dict[str, str]:
     return {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}
 
 
+def _goose(home: Path, base: str) -> dict[str, str]:
+    return {
+        "GOOSE_PROVIDER": "openai",
+        "GOOSE_MODEL": "fake-model",
+        "OPENAI_HOST": base,
+        "OPENAI_API_KEY": "loopback",
+        "GOOSE_MODE": "approve",
+        "GOOSE_DISABLE_KEYRING": "1",
+        "GOOSE_TELEMETRY_ENABLED": "false",
+    }
+
+
+def _qwen(home: Path, base: str) -> dict[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "model": {"name": "fake-model"},
+        "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+    }
+    _write(home / ".qwen" / "settings.json", json.dumps(settings))
+    return {"OPENAI_BASE_URL": f"{base}/v1", "OPENAI_API_KEY": "loopback", "OPENAI_MODEL": "fake-model"}
+
+
+_KIMI_CONFIG = """\
+default_model = "fake"
+
+[models.fake]
+provider = "loopback"
+model = "fake-model"
+max_context_size = 100000
+
+[providers.loopback]
+type = "openai"
+base_url = "{base}/v1"
+api_key = "loopback"
+"""
+
+
+def _kimi_code(home: Path, base: str) -> dict[str, str]:
+    _write(home / ".kimi-code" / "config.toml", _KIMI_CONFIG.format(base=base))
+    return {}
+
+
+def _copilot(home: Path, base: str) -> dict[str, str]:
+    return {
+        "COPILOT_PROVIDER_BASE_URL": f"{base}/v1",
+        "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_API_KEY": "loopback",
+        "COPILOT_MODEL": "fake-model",
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+    }
+
+
+_VIBE_CONFIG = """\
+active_model = "fake"
+enable_auto_update = false
+enable_update_checks = false
+enable_telemetry = false
+
+[[providers]]
+name = "loopback"
+api_base = "{base}/v1"
+api_key_env_var = "LOOPBACK_KEY"
+api_style = "openai"
+backend = "generic"
+
+[[models]]
+name = "fake-model"
+provider = "loopback"
+alias = "fake"
+"""
+
+
+def _vibe(home: Path, base: str) -> dict[str, str]:
+    _write(home / ".vibe" / "config.toml", _VIBE_CONFIG.format(base=base))
+    return {"VIBE_HOME": str(home / ".vibe"), "MISTRAL_API_KEY": "loopback", "LOOPBACK_KEY": "loopback"}
+
+
+def _fast_agent(home: Path, base: str) -> dict[str, str]:
+    return {
+        "GENERIC_API_KEY": "loopback",
+        "GENERIC_BASE_URL": f"{base}/v1",
+        "FAST_AGENT_MODEL": "generic.fake-model",
+    }
+
+
+def _droid(home: Path, base: str) -> dict[str, str]:
+    model = {
+        "model": "fake-model",
+        "displayName": "Fake",
+        "baseUrl": f"{base}/v1",
+        "apiKey": "loopback",
+        "provider": "generic-chat-completion-api",
+        "maxOutputTokens": 4096,
+    }
+    chosen = "custom:Fake-0"
+    settings = {"customModels": [model], "model": chosen, "sessionDefaultSettings": {"model": chosen}}
+    _write(home / ".factory" / "settings.json", json.dumps(settings))
+    return {"FACTORY_API_KEY": "fk-loopback"}
+
+
+_GROK_CONFIG = """\
+[models]
+default = "fake"
+
+[model.fake]
+model = "fake-model"
+base_url = "{base}/v1"
+name = "Fake"
+api_key = "loopback"
+api_backend = "chat_completions"
+context_window = 100000
+"""
+
+
+def _grok(home: Path, base: str) -> dict[str, str]:
+    _write(home / ".grok" / "config.toml", _GROK_CONFIG.format(base=base))
+    return {"XAI_API_KEY": "xai-loopback"}
+
+
 _RECIPES: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "claude": _claude,
     "codex": _codex,
     "opencode": _opencode,
     "gemini": _gemini,
     "pi": _pi,
+    "goose": _goose,
+    "qwen": _qwen,
+    "kimi-code": _kimi_code,
+    "copilot": _copilot,
+    "vibe": _vibe,
+    "fast-agent": _fast_agent,
+    "droid": _droid,
+    "grok": _grok,
 }
 
 

@@ -70,8 +70,8 @@ class RealWorld:
             chat.rename(chat.with_name(earlier))
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[RpcClient]:
-        async with connected(self.server.url, self.agent, deadline=DEADLINE) as client:
+    async def client(self, version: int = 1) -> AsyncIterator[RpcClient]:
+        async with connected(self.server.url, self.agent, version=version, deadline=DEADLINE) as client:
             yield client
 
     async def new_session(self, client: RpcClient) -> str:

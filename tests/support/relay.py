@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,6 +15,7 @@ from sandbox_agent.core.effects import (
     Broadcast,
     Deliver,
     Effect,
+    NameLost,
     Noted,
     Notice,
     Observed,
@@ -35,7 +36,7 @@ from sandbox_agent.core.notices import PREFIX, line_of
 from sandbox_agent.core.permission_policy import ASK
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client, Phase
-from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.errors import SandboxAgentError, SessionEnded
 from support.limits import HUB_OPTIONS
 
 Message = dict[str, Any]
@@ -71,8 +72,9 @@ def update(text: str, session: str = SESSION, kind: str = "agent_message_chunk")
 class Wire:
     """Carries out effects the way the hub does, into lists."""
 
-    def __init__(self, **budget: int) -> None:
-        self.relay = Relay(count(1), budget=dataclasses.replace(HUB_OPTIONS.agent.budget, **budget), policy=ASK)
+    def __init__(self, ask_ids: Iterator[int] | None = None, **budget: int) -> None:
+        budgets = dataclasses.replace(HUB_OPTIONS.agent.budget, **budget)
+        self.relay = Relay("mock", ask_ids or count(1), budget=budgets, policy=ASK, name_session=self._name_session)
         self.effects: list[Effect] = []
         self.sent: list[Message] = []
         self.replies: list[tuple[str, int, Message]] = []
@@ -89,6 +91,10 @@ class Wire:
         """What of ours each connection was told; apart from `events`, which are the agent's."""
         self.feed: list[Notice] = []
         self._tickets = count(1)
+
+    def _name_session(self, native: str) -> SessionId:
+        is_taken = native in self.relay.sessions or native in self.history
+        return SessionId(f"{native}~2" if is_taken else native)
 
     def open(self, session: str, *clients: Client, is_live: bool = True) -> None:
         self.relay.open(SessionId(session), Phase.LIVE if is_live else Phase.DORMANT)
@@ -137,7 +143,7 @@ class Wire:
 
     def wake(self, session: str = SESSION) -> None:
         """The process takes the session up again."""
-        self.relay.wake(SessionId(session), ASK)
+        self.relay.wake(SessionId(session), ASK, session)
         self.apply(self.relay.woken(SessionId(session)))
 
     def agent(self, *messages: Message | bytes | OversizedLine) -> list[Effect]:
@@ -190,6 +196,8 @@ class Wire:
                 self.observed.append(effect)
             case Replayed(session):
                 self.replayed.append(session)
+            case NameLost(session):
+                self.apply(self.relay.end(session, SessionEnded("name lost")))
             case Wake(session):
                 self.woken.append(session)
             case Serve():

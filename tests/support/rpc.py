@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import msgspec
 
-DEADLINE = 30.0
+DEADLINE = 45.0
 CONNECTION = "X-ACP-Connection-Id"
 JSON = {"Content-Type": "application/json"}
 
@@ -52,11 +52,12 @@ class Events:
 
     async def wait_until(self, done: Callable[[Events], object], *, deadline: float = DEADLINE) -> None:
         async with asyncio.timeout(deadline):
-            while not done(self):
+            while True:
                 self._changed.clear()
                 if done(self):
                     return
                 await self._changed.wait()
+                await asyncio.sleep(len(self.messages) / 500_000)  # looks at all of them: not for each of a flood
 
     def updates(self, kind: str | None = None) -> list[Message]:
         found = [m["params"]["update"] for m in self.messages if m.get("method") == "session/update"]
@@ -133,12 +134,23 @@ class RpcClient:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
+    @contextlib.asynccontextmanager
+    async def _opened(self, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
+        """The server may not have noticed yet that the reader before us has left (409)."""
+        end = asyncio.get_running_loop().time() + 10.0
+        while True:
+            async with self.http.stream("GET", "/v1/rpc", headers=headers, timeout=None) as response:
+                if response.status_code != 409 or asyncio.get_running_loop().time() > end:
+                    yield response
+                    return
+            await asyncio.sleep(0.02)
+
     async def _read(self, events: Events, opened: asyncio.Event, last_event_id: int | None) -> None:
         headers = {CONNECTION: self.id, "Accept": "text/event-stream"}
         if last_event_id is not None:
             headers["Last-Event-ID"] = str(last_event_id)
         try:
-            async with self.http.stream("GET", "/v1/rpc", headers=headers, timeout=None) as response:
+            async with self._opened(headers) as response:
                 assert response.status_code == 200, await response.aread()
                 opened.set()
                 async for block in sse_blocks(response.aiter_bytes()):
@@ -184,6 +196,7 @@ async def connected(
     agent: str = "mock",
     *,
     capabilities: dict[str, Any] | None = None,
+    version: int = 1,
     token: str | None = None,
     deadline: float = DEADLINE,
 ) -> AsyncIterator[RpcClient]:
@@ -191,7 +204,7 @@ async def connected(
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, limits=limits, headers=headers, trust_env=False) as http:
-        yield await open_client(http, agent, capabilities=capabilities, deadline=deadline)
+        yield await open_client(http, agent, capabilities=capabilities, version=version, deadline=deadline)
 
 
 async def open_client(
@@ -199,17 +212,22 @@ async def open_client(
     agent: str = "mock",
     *,
     capabilities: dict[str, Any] | None = None,
+    version: int = 1,
     deadline: float = DEADLINE,
 ) -> RpcClient:
-    params = {
-        "protocolVersion": 1,
-        "clientCapabilities": capabilities or {},
-        "_meta": {"sandboxagent.dev": {"agent": agent}},
-    }
+    params = {**initialize_params(version, capabilities), "_meta": {"sandboxagent.dev": {"agent": agent}}}
     message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
     response = await http.post("/v1/rpc", json=message, timeout=deadline)
     assert response.status_code == 200, response.text
     return RpcClient(http, response.headers[CONNECTION], response.json()["result"], deadline=deadline)
+
+
+def initialize_params(version: int, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a client says first in this version of ACP."""
+    if version == 1:
+        return {"protocolVersion": 1, "clientCapabilities": capabilities or {}}
+    info = {"name": "tests", "version": "1"}
+    return {"protocolVersion": version, "info": info, "capabilities": capabilities or {}}
 
 
 def is_permission(message: Message) -> bool:

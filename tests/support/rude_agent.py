@@ -41,23 +41,34 @@ def on_prompt(word: str, request: dict[str, Any]) -> None:
         for number in range(60_000):
             update = {"sessionUpdate": "tool_call", "toolCallId": f"{number:0200d}", "title": "t", "kind": "read"}
             send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+    elif word == "counts-anew":
+        say(session, f"{session} hears {request['params']['prompt'][0]['text']}")
     answer(request, {"stopReason": "end_turn"})
+
+
+def say(session: str, text: str) -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    send({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
 
 def main(word: str) -> None:
     sessions = 0
+    can_resume = word in ("counts-anew", "same")
     for line in sys.stdin:
         request = json.loads(line)
         method = request.get("method")
         if method == "initialize":
-            answer(request, {"protocolVersion": 1, "agentCapabilities": {}})
+            offered: dict[str, Any] = {"sessionCapabilities": {"resume": {}, "close": {}}} if can_resume else {}
+            answer(request, {"protocolVersion": 1, "agentCapabilities": offered})
         elif method == "session/new":
             sessions += 1
+            name = "rude-1" if word == "same" else f"rude-{sessions}"
             if word == "early":
-                update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x" * 100_000}}
                 for number in range(1000):
-                    send({"method": "session/update", "params": {"sessionId": f"never-{number}", "update": update}})
-            answer(request, {"sessionId": f"rude-{sessions}"})
+                    say(f"never-{number}", "x" * 100_000)
+            if word == "counts-anew":
+                say(name, f"{name} is born")
+            answer(request, {"sessionId": name})
             if word == "deaf":
                 time.sleep(600)
         elif method == "session/prompt":

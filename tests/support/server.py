@@ -73,6 +73,7 @@ def mock_agents(**flags: str) -> str:
     """A config with the built-in agent under other names, each with start flags of its own."""
     tables = [
         f"[agents.{name}]\ncommand = {[sys.executable, '-m', 'sandbox_agent.mock_agent', *words.split()]!r}\n"
+        'isolation = "process"\n'
         'env_passthrough = ["SANDBOX_AGENT_MOCK_STATE"]\n'
         for name, words in flags.items()
     ]

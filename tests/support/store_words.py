@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.store import Entry, Retention, SessionFilter, SessionRecord, SqliteStore, Store
+from sandbox_agent.store.postgres.store import PostgresStore
 from support.waiting import until
 
 STREAM = StreamKey("session:mock:one")
@@ -24,9 +25,20 @@ def session(name: str = "one", *, agent: str = "mock", updated: float = 1.0, **f
 
 
 def sqlite_store(
-    path: Path, *, memory_bytes: int = 32 << 20, retention: Retention = KEEP_ALL, **more: Any
+    path: Path,
+    *,
+    memory_bytes: int = 32 << 20,
+    search_text_bytes: int = 1 << 30,
+    retention: Retention = KEEP_ALL,
+    **more: Any,
 ) -> SqliteStore:
-    return SqliteStore(path, memory_bytes=memory_bytes, retention=retention, **more)
+    return SqliteStore(
+        path, memory_bytes=memory_bytes, search_text_bytes=search_text_bytes, retention=retention, **more
+    )
+
+
+def postgres_store(url: str, data_dir: Path, *, retention: Retention = KEEP_ALL) -> PostgresStore:
+    return PostgresStore(url, data_dir, memory_bytes=32 << 20, retention=retention)
 
 
 def numbered(count: int, *, start: int = 1) -> list[bytes]:

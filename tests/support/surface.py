@@ -37,8 +37,12 @@ def every_method_and_path() -> list[tuple[str, str]]:
     """Each operation of the table once, with names filled in."""
     found = []
     for entry in route_table():
-        path = re.sub(r"{agent}", "mock", entry.path)
-        path = re.sub(r"{[^}]+}", "some", path)
+        path = filled_in(entry.path)
         methods = entry.methods if isinstance(entry, Door) else (entry.method,)
         found += [(method, path) for method in methods]
     return found
+
+
+def filled_in(path: str) -> str:
+    """A path of the table with a name for each pair of braces."""
+    return re.sub(r"{[^}]+}", "some", path.replace("{agent}", "mock"))

@@ -27,6 +27,7 @@ def _run(folder: Path, script: str) -> None:
     assert done.returncode == 0, f"npm run {script}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
 
 
+@pytest.mark.promise("P-sdk-6")
 @pytest.mark.parametrize("script", ["check", "api:check", "build", "test"])
 def test_the_sdk_passes(script: str) -> None:
     _run(SDK, script)

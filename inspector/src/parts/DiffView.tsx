@@ -28,7 +28,8 @@ export function DiffView({ path, before, after }: { path: string; before: string
     <figure className="diff" dir="ltr">
       <figcaption>
         <span className="mono path" title={path}>
-          {path}
+          <span className="folder">{path.slice(0, path.lastIndexOf("/") + 1)}</span>
+          <span>{path.slice(path.lastIndexOf("/") + 1)}</span>
         </span>
         <span className="added">+{added}</span>
         <span className="removed">−{removed}</span>

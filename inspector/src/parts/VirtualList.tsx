@@ -8,13 +8,15 @@ interface Props {
   label: string;
   /** Stay at the end while more comes. */
   followsEnd: boolean;
+  /** A row to bring into sight; -1 for none. */
+  wanted?: number;
   children: (index: number) => ReactNode;
 }
 
 const OVERSCAN = 10;
 
 /** Rows of one height, of which only those in sight are in the document. */
-export function VirtualList({ count, rowHeight, label, followsEnd, children }: Props) {
+export function VirtualList({ count, rowHeight, label, followsEnd, wanted = -1, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const [top, setTop] = useState(0);
@@ -37,6 +39,12 @@ export function VirtualList({ count, rowHeight, label, followsEnd, children }: P
     const node = box.current;
     if (node !== null && followsEnd && isAtEnd.current) node.scrollTop = node.scrollHeight;
   }, [count, followsEnd, height]);
+  useLayoutEffect(() => {
+    const node = box.current;
+    if (node === null || wanted === -1) return;
+    const place = wanted * rowHeight;
+    if (place < node.scrollTop || place + rowHeight > node.scrollTop + node.clientHeight) node.scrollTop = place - node.clientHeight / 3;
+  }, [wanted, rowHeight]);
   const first = Math.max(0, Math.min(top, count) - OVERSCAN);
   const last = Math.min(count, top + 1 + Math.ceil(height / rowHeight) + OVERSCAN);
   const rows: ReactNode[] = [];

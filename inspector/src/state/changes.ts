@@ -1,4 +1,4 @@
-import type { Item } from "./timeline";
+import type { Item } from "./items";
 
 /** A stretch of a file that was changed: what it was, and what it is now. */
 export interface Hunk {

@@ -60,11 +60,22 @@ export class Conversation {
   /** A prompt that waits is not to be run. It can no longer be taken back once it runs. */
   takeBack(turn: Turn): void {
     if (turn.state === "held") this.#timeline.drop(turn);
-    else if (turn.state === "queued" && turn.requestId !== null) {
+    else if (turn.state === "queued") {
       turn.isTakenBack = true;
-      void this.#session?.connection.acp.notify("$/cancel_request", { requestId: turn.requestId });
+      const acp = this.#session?.connection.acp;
+      if (turn.requestId !== null) void acp?.notify("$/cancel_request", { requestId: turn.requestId });
+      else void acp?.request("_sandboxagent/session/take_back", { sessionId: this.id, promptId: turn.promptId }).catch(() => {}); // it runs by now
     }
     this.#changed();
+  }
+
+  /** Stop what runs, and run this one next; those that waited before it wait behind it. */
+  async sendNow(turn: Turn): Promise<void> {
+    const own = this.#timeline.turns.waiting.filter(({ state, prompt }) => state === "queued" && prompt !== null);
+    for (const one of own) this.takeBack(one);
+    await Promise.all(own.map(({ turnId }) => this.#sent.get(turnId ?? "")));
+    await this.#session?.cancel(); // it would take what is sent before it with it
+    for (const { prompt } of [turn, ...own.filter((one) => one !== turn)]) if (prompt !== null) this.send(prompt);
   }
 
   /** A prompt that was never run is sent again. */
@@ -189,7 +200,7 @@ export class Conversation {
 
   /** Whether the turn that seems to run still does: asked once, as its end is told to everybody attached. */
   async #look(): Promise<void> {
-    if (!this.#timeline.isForeign) return;
+    if (!this.#timeline.isUnsure) return;
     try {
       const { isBusy } = await sandbox.sessions.get(this.id, this.agent === null ? {} : { agent: this.agent });
       if (!isBusy) this.#timeline.settle();

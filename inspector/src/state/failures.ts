@@ -21,7 +21,7 @@ const KNOWN: Known[] = [
   {
     matches: /authentication required|auth_required/i,
     text: "The agent needs you to log in",
-    advice: "Use one of its logins below, or set its API key where the server runs, then send the message again.",
+    advice: "Use one of its logins below, or set its API key where the server runs, then try again.",
   },
   { matches: /prompts waiting already/, text: "Too many messages wait in this session", advice: "Send it again when one of them is done." },
   {

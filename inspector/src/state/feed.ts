@@ -8,6 +8,7 @@ export type Change =
   | { type: "turn.queued" | "turn.started" | "turn.ended"; agent: string; sessionId: string; promptId: string }
   | { type: "question.asked" | "question.settled"; agent: string; sessionId: string; requestId: unknown; method: string }
   | { type: "agent.changed" | "install.progress"; agent: string }
+  | { type: "process.started" | "process.exited" | "process.deleted" }
   | { type: "reset" };
 
 const TYPES: Change["type"][] = [
@@ -22,8 +23,19 @@ const TYPES: Change["type"][] = [
   "question.settled",
   "agent.changed",
   "install.progress",
+  "process.started",
+  "process.exited",
+  "process.deleted",
   "reset",
 ];
+
+const processWatchers = new Set<() => void>();
+
+/** Be told, while somebody follows the feed, that processes have changed; gives the way to stop. */
+export function onProcessChange(work: () => void): () => void {
+  processWatchers.add(work);
+  return () => processWatchers.delete(work);
+}
 
 /**
  * Be told of every change while the page is in sight; gives the way to stop. Servers that have no such feed, and
@@ -31,7 +43,11 @@ const TYPES: Change["type"][] = [
  */
 export function followFeed(onChange: (change: Change) => void, onLost: () => void, onOpen: () => void): () => void {
   let source: EventSource | null = null;
-  const take = ({ data }: MessageEvent<string>): void => onChange(JSON.parse(data) as Change);
+  const take = ({ data }: MessageEvent<string>): void => {
+    const change = JSON.parse(data) as Change;
+    if (change.type.startsWith("process.") || change.type === "reset") for (const work of processWatchers) work();
+    onChange(change);
+  };
   const open = (): void => {
     source = new EventSource(`${ROOT}/v1/events`);
     source.onmessage = take;

@@ -11,6 +11,17 @@ export function rowsWith(rows: readonly Row[], text: string): number[] {
   return rows.flatMap((row, index) => (wordsOf(row).toLowerCase().includes(wanted) ? [index] : []));
 }
 
+/** The row of an item in which a word stands, or else its first; -1 where it has none. */
+export function rowOf(rows: readonly Row[], item: number, words: readonly string[]): number {
+  const first = rows.findIndex((row) => row.item.key === item);
+  const sought = words.map((word) => word.toLowerCase());
+  for (let at = first; at !== -1 && rows[at]?.item.key === item; at += 1) {
+    const text = wordsOf(rows[at] as Row).toLowerCase();
+    if (sought.some((word) => text.includes(word))) return at;
+  }
+  return first;
+}
+
 function wordsOf({ item, piece }: Row): string {
   switch (item.kind) {
     case "agent":

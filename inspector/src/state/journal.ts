@@ -12,6 +12,8 @@ export interface Envelope {
   readonly text: string;
   /** A request's answer, an answer's request. */
   pair: Envelope | null;
+  /** The key of the item of the conversation that it made or changed. */
+  item: number | null;
 }
 
 interface Parsed {
@@ -28,12 +30,24 @@ export class Journal {
   readonly #open = new Map<string, Envelope>();
   readonly labels = new Set<string>();
 
-  add(event: SessionEvent): void {
+  add(event: SessionEvent): Envelope {
     const envelope = envelopeOf(event);
     const { id } = event.message as Parsed;
     if (envelope.kind !== "notification") this.#pair(envelope, keyOf(event, id));
     this.labels.add(envelope.kind === "answer" ? "answer" : envelope.label);
     this.envelopes.push(envelope);
+    return envelope;
+  }
+
+  /** The item that an entry of the session's history belongs to, or the next one that has any. */
+  itemAt(sequence: number): number | null {
+    const at = this.envelopes.findLastIndex((one) => one.sequence === sequence);
+    return at === -1 ? null : (this.envelopes.slice(at).find(({ item }) => item !== null)?.item ?? null);
+  }
+
+  /** Where an item of the conversation begins. */
+  originOf(item: number): Envelope | null {
+    return this.envelopes.find((one) => one.item === item) ?? null;
   }
 
   #pair(envelope: Envelope, key: string): void {
@@ -60,7 +74,7 @@ export function envelopeOf({ sequence, time, source, message }: SessionEvent): E
   const { id, method, error } = parsed;
   const kind = method === undefined ? "answer" : id === undefined ? "notification" : "request";
   const isError = error !== undefined || method === "_sandboxagent/error";
-  return { sequence, time, source, kind, isError, label: labelOf(parsed), text: JSON.stringify(message), pair: null };
+  return { sequence, time, source, kind, isError, label: labelOf(parsed), text: JSON.stringify(message), pair: null, item: null };
 }
 
 /** Milliseconds from the request to its answer; null where there is none (yet). */

@@ -1,12 +1,14 @@
 import type { SessionSummary } from "sandbox-agent-client";
 
+type Named = Pick<SessionSummary, "title" | "alias" | "sessionId"> & { firstPrompt?: string | null };
+
 const KEY = "sandbox-agent.first-prompts";
 const KEPT = 500;
 const LENGTH = 80;
 
 /** What people call a session: its title, the name it was given, what was asked first, or the beginning of its id. */
-export function nameOf({ title, alias, sessionId }: Pick<SessionSummary, "title" | "alias" | "sessionId">): string {
-  return title ?? alias ?? read()[sessionId] ?? (sessionId.length > 24 ? `${sessionId.slice(0, 14)}…` : sessionId);
+export function nameOf({ title, alias, firstPrompt, sessionId }: Named): string {
+  return title ?? alias ?? firstPrompt ?? read()[sessionId] ?? (sessionId.length > 24 ? `${sessionId.slice(0, 14)}…` : sessionId);
 }
 
 /** Agents that give no titles leave it to us: what was asked first tells sessions apart. */

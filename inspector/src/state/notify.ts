@@ -33,7 +33,7 @@ export function watchForNotifications(): () => void {
 /** What to say of a change; null where it is none to interrupt somebody for. */
 export function newsOf(before: Live | undefined, now: Live | undefined): string | null {
   if (now === "asking" && before !== "asking") return "The agent waits for an answer";
-  return now === "quiet" && before === "working" ? "The turn is over" : null;
+  return now === "quiet" && (before === "working" || before === "asking") ? "The turn is over" : null;
 }
 
 function tell(title: string, body: string, agent: string, sessionId: string): void {

@@ -1,24 +1,3 @@
-import type { QuestionRequest } from "sandbox-agent-client";
-
-export interface Option {
-  id: string;
-  label: string;
-  description: string | null;
-}
-
-/** The choices of a question. Agents send objects, plain strings, or none at all: then any text is an answer. */
-export function optionsOf(request: unknown): Option[] {
-  const given = (request as Partial<QuestionRequest> | null)?.options as unknown;
-  return Array.isArray(given) ? given.map(optionOf) : [];
-}
-
-function optionOf(given: unknown): Option {
-  if (typeof given !== "object" || given === null) return { id: String(given), label: String(given), description: null };
-  const { id, value, label, name, description } = given as Record<string, unknown>;
-  const known = id ?? value ?? label ?? name ?? "";
-  return { id: String(known), label: String(label ?? name ?? known), description: typeof description === "string" ? description : null };
-}
-
 /** One member of the schema of a form, as far as a form can show it. */
 export interface Field {
   type?: string;

@@ -27,6 +27,10 @@ function decode(segment: string): string {
   }
 }
 
+export function routeNow(): Route {
+  return current;
+}
+
 export function useRoute(): Route {
   return useSyncExternalStore(
     (listener) => {

@@ -1,4 +1,4 @@
-import type { Item } from "./timeline";
+import type { Item } from "./items";
 
 /** What is drawn at once: an item, or one piece of a message that is long. */
 export interface Row {
@@ -7,15 +7,17 @@ export interface Row {
   isLast: boolean;
 }
 
-/** The rows of a timeline. Only the newest item gains rows, so that only it is looked at again. */
+/** The rows of a timeline. As long as the list is the same, only its newest item gains rows. */
 export class Rows {
   readonly #rows: Row[] = [];
+  #list: readonly Item[] | null = null;
   #items = 0;
   #lastStart = 0;
 
   /** What has come since the last time is taken in. */
   of(items: readonly Item[]): readonly Row[] {
-    if (items.length < this.#items) this.#items = this.#lastStart = 0; // one was taken out
+    if (items !== this.#list) this.#items = this.#lastStart = 0; // one was taken out, or changed in the middle
+    this.#list = items;
     this.#rows.length = this.#lastStart;
     for (let index = Math.max(0, this.#items - 1); index < items.length; index += 1) {
       const item = items[index] as Item;

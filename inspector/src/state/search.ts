@@ -50,6 +50,12 @@ export class Search {
     return this.journal[this.found === null ? index : (this.found[index] as number)] as Envelope;
   }
 
+  /** Where an envelope is among those found; -1 where it is not. */
+  indexOf(envelope: Envelope): number {
+    const index = this.journal.indexOf(envelope);
+    return this.found === null ? index : this.found.indexOf(index);
+  }
+
   isFor(journal: readonly Envelope[], kind: Kind, wanted: string, narrow: Narrow): boolean {
     return this.journal === journal && this.kind === kind && this.wanted === wanted && isSame(this.narrow, narrow);
   }
@@ -116,6 +122,12 @@ export class Runs {
       if (before === null || now.kind !== "notification" || before.label !== now.label || before.source !== now.source) this.starts.push(this.#seen);
     }
     return this;
+  }
+
+  /** The run that an index of the search is in. */
+  runOf(index: number): number {
+    const after = this.starts.findIndex((start) => start > index);
+    return after === -1 ? this.starts.length - 1 : after - 1;
   }
 
   lengthAt(index: number): number {

@@ -1,4 +1,4 @@
-import { type AskContext, type ConnectionState, ProblemError, SandboxAgent } from "sandbox-agent-client";
+import { type AskContext, type ConnectionState, explain, ProblemError, SandboxAgent } from "sandbox-agent-client";
 import { plainReason } from "./failures";
 import { paced } from "./pace";
 import { Store, useStore } from "./store";
@@ -35,6 +35,7 @@ function askPerson<T>(_: unknown, { signal, requestId }: AskContext): Promise<T 
 export const sandbox = new SandboxAgent({
   url: ROOT,
   name: "inspector",
+  asSpoken: true,
   fetch: async (input, init) => {
     const response = await fetch(input, init);
     if (response.status === 401) isSignedOut.set(true);
@@ -55,5 +56,5 @@ document.addEventListener("visibilitychange", () => {
 
 export function reasonOf(error: unknown): string {
   if (error instanceof ProblemError) return error.message;
-  return plainReason(error instanceof Error ? error.message : String(error));
+  return plainReason(explain(error));
 }

@@ -49,6 +49,14 @@ export class Terminals {
     });
   }
 
+  /** An agent of version 2 tells of a terminal of its own; its bytes come in Base64. */
+  say(told: { sessionUpdate: string; terminalId: string; output?: { data?: unknown } | null; data?: unknown; exitStatus?: ExitStatus | null }, read: (data: unknown) => string): Terminal {
+    const { terminalId: id, output, data, exitStatus } = told;
+    const before = output === undefined ? (this.#known.get(id)?.output ?? "") : "";
+    const more = told.sessionUpdate === "terminal_output_chunk" ? read(data) : output == null ? "" : read(output.data);
+    return this.#change(id, { output: (before + more).slice(-KEPT), ...(exitStatus !== undefined && { exit: exitStatus && exitOf(exitStatus.exitCode, exitStatus.signal) }) });
+  }
+
   /** A client was asked for what a terminal has printed. */
   ask(requestId: unknown, params: unknown): void {
     const id = (params as { terminalId?: unknown } | undefined)?.terminalId;

@@ -69,3 +69,7 @@ function wholeCharacters(text: string): number {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last < 0xdc00 ? text.length - 1 : text.length;
 }
+
+export function money({ amount, currency }: { amount: number; currency: string }): string {
+  return `${amount.toFixed(amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2)} ${currency}`;
+}

@@ -1,7 +1,6 @@
 import type {
   AvailableCommand,
   ContentBlock,
-  Plan,
   RequestPermissionRequest,
   SessionConfigOption,
   SessionUpdate,
@@ -11,61 +10,13 @@ import type {
 } from "@agentclientprotocol/sdk";
 import type { HistoryEvent, SessionEvent } from "sandbox-agent-client";
 import { MessageBody } from "./body";
+import type { AskItem, AskMethod, Item, NoteItem, PlanItem, TextItem, ToolItem } from "./items";
 import { Journal } from "./journal";
-import { optionsOf } from "./questions";
+import { ELSEWHERE, errorText, type Message, outcomeOf, SETTLED, type Settled, stderrOf, STOPS } from "./outcomes";
+import { bytesOf, contentsOf, optionsOf, permissionOf, planOf, type Told } from "./second";
+import { Spending } from "./spending";
 import { type Terminal, Terminals } from "./terminals";
 import { type Turn, type TurnNotice, Turns } from "./turns";
-
-export interface TextItem {
-  kind: "agent" | "thought" | "user";
-  key: number;
-  time: number;
-  messageId: string | null;
-  body: MessageBody;
-  /** Of a prompt: the turn that it began. */
-  turn: Turn | null;
-}
-export interface ToolItem {
-  kind: "tool";
-  key: number;
-  time: number;
-  call: ToolCall;
-  terminals: Terminal[];
-  /** Permissions that were asked for this call, the newest last. */
-  asks: AskItem[];
-}
-export interface PlanItem {
-  kind: "plan";
-  key: number;
-  time: number;
-  plan: Plan;
-}
-export type AskMethod = "permission" | "question" | "elicitation";
-export interface AskItem {
-  kind: "ask";
-  key: number;
-  time: number;
-  id: unknown;
-  method: AskMethod;
-  params: unknown;
-  /** null while it is open. */
-  outcome: string | null;
-  by: string | null;
-  /** What was sent, of a form. */
-  sent: Record<string, unknown> | null;
-}
-export interface NoteItem {
-  kind: "note";
-  key: number;
-  time: number;
-  tone: "info" | "error" | "end" | "fork";
-  text: string;
-  detail: string | null;
-  /** Of a failure: the number that JSON-RPC has for it, and the turn that it ended. */
-  code: number | null;
-  turn: Turn | null;
-}
-export type Item = TextItem | ToolItem | PlanItem | AskItem | NoteItem;
 
 /** What a conversation looks like, made of its messages. Mutable; `version` tells that something changed. */
 export class Timeline {
@@ -79,6 +30,7 @@ export class Timeline {
   title: string | null = null;
   forkedFrom: string | null = null;
   ended: string | null = null;
+  readonly spending = new Spending();
   readonly journal = new Journal();
   readonly #tools = new Map<string, ToolItem>();
   readonly #calls = new Map<string, { method: string; turn: Turn | null }>();
@@ -88,12 +40,28 @@ export class Timeline {
   /** Settled by somebody whose answer is not known here. */
   #puzzles: AskItem[] = [];
   #plan: PlanItem | null = null;
+  /** The agent speaks version 2: messages go by their ids, null clears, and a turn's answer only says that it began. */
+  #isSecond = false;
+  readonly #named = new Map<string, TextItem>();
+  readonly #plans = new Map<string, PlanItem>();
+  readonly #notes = new Map<string, NoteItem>();
+  /** What such an agent last said that it does, be it in no turn of ours. */
+  #isWorking = false;
+  #hasWorked = false;
+  /** The item that the event at hand has made or changed. */
+  #touched: number | null = null;
   #nextKey = 1;
 
   feed(events: SessionEvent[]): void {
     for (const event of events) {
-      this.journal.add(event);
-      this.#take(event);
+      const envelope = this.journal.add(event);
+      this.#touched = null;
+      try {
+        this.#take(event);
+      } catch (error) {
+        this.#note(event.time, "error", "A message could not be read; the protocol has it", String(error)); // one odd message must not end the page
+      }
+      envelope.item = this.#touched;
     }
     this.version += 1;
   }
@@ -109,7 +77,12 @@ export class Timeline {
   }
 
   get isBusy(): boolean {
-    return this.turns.running !== null;
+    return this.turns.running !== null || this.#isWorking;
+  }
+
+  /** It seems to work, and only the server knows whether it does. */
+  get isUnsure(): boolean {
+    return this.isForeign || (this.#isWorking && this.turns.running === null);
   }
 
   /** The turn that runs was not begun here. */
@@ -140,8 +113,9 @@ export class Timeline {
 
   /** The server says that nothing runs. */
   settle(): void {
-    if (!this.isForeign) return;
-    this.#endTurn(this.turns.running as Turn, Date.now());
+    if (!this.isUnsure) return;
+    this.#isWorking = false;
+    if (this.turns.running !== null) this.#endTurn(this.turns.running, Date.now());
     this.version += 1;
   }
 
@@ -201,7 +175,9 @@ export class Timeline {
     if (call !== undefined) {
       const { method, turn } = call;
       this.#calls.delete(key);
-      if (turn !== null) this.#over(turn, event.time, { ...(message as TurnNotice), hasRun: turn.state === "running" });
+      const { messageId, stopReason } = (message.result ?? {}) as { messageId?: unknown; stopReason?: unknown };
+      if (turn !== null && typeof messageId === "string" && stopReason === undefined) this.#isSecond = true; // it has begun
+      else if (turn !== null) this.#over(turn, event.time, { ...(message as TurnNotice), hasRun: turn.state === "running" });
       else if (method === "session/set_config_option") this.#configured(message);
       else if (message.error) this.#note(event.time, "error", `${method} failed`, errorText(message.error));
     } else if (ask !== undefined && (isOurs || event.source === "server")) {
@@ -229,12 +205,13 @@ export class Timeline {
     if (message.method === "terminal/output") this.#terminals.ask(message.id, message.params);
     const method = ASKS[message.method as string];
     if (method === undefined) return;
+    const params = method === "permission" ? permissionOf(message.params) : message.params;
     const known = this.#asks.find(({ id }) => same(id, message.id));
     if (known !== undefined) {
-      known.params = message.params;
+      known.params = params;
       return;
     }
-    const asked = { kind: "ask" as const, time: event.time, id: message.id, method, params: message.params, outcome: null, by: null, sent: null };
+    const asked = { kind: "ask" as const, time: event.time, id: message.id, method, params, outcome: null, by: null, sent: null };
     if (method !== "permission") this.#asks.push(this.#add<AskItem>(asked));
     else this.#asks.push(this.#askForTool({ ...asked, key: this.#nextKey++ }));
   }
@@ -245,6 +222,7 @@ export class Timeline {
     if (!this.#tools.has(toolCall.toolCallId)) this.#tool(ask, { ...toolCall, sessionUpdate: "tool_call_update" });
     const item = this.#tools.get(toolCall.toolCallId) as ToolItem;
     item.asks = [...item.asks, ask];
+    this.#touched = item.key;
     item.call = { ...item.call };
     return ask;
   }
@@ -314,16 +292,112 @@ export class Timeline {
         this.modeId = update.currentModeId;
         break;
       case "config_option_update":
-        this.configOptions = update.configOptions;
+        this.configOptions = optionsOf(update.configOptions);
         break;
       case "session_info_update":
         if (typeof update.title === "string") this.title = update.title;
         break;
       case "usage_update":
         this.usage = update;
+        this.spending.tell(event.time, update);
         break;
       default:
+        this.#updateOfSecond(event, update as unknown as Told);
+    }
+  }
+
+  /** What only version 2 has, or version 1 in its unstable part. */
+  #updateOfSecond(event: SessionEvent, update: Told): void {
+    const { sessionUpdate: kind, title, description } = update;
+    switch (kind) {
+      case "user_message":
+      case "agent_message":
+      case "agent_thought":
+        this.#isSecond = true;
+        this.#whole(event, kind === "user_message" ? "user" : kind === "agent_message" ? "agent" : "thought", update);
         break;
+      case "tool_call_content_chunk": {
+        const { toolCallId } = update as unknown as ToolCallUpdate;
+        const content = [...(this.#tools.get(toolCallId)?.call.content ?? []), ...contentsOf([update.content])];
+        this.#tool(event, { sessionUpdate: "tool_call_update", toolCallId, content });
+        break;
+      }
+      case "terminal_update":
+      case "terminal_output_chunk":
+        this.#showTerminal(this.#terminals.say(update as never, bytesOf));
+        break;
+      case "plan_update":
+      case "plan_removed":
+        this.#planned(event, update);
+        break;
+      case "state_update":
+        this.#isSecond = true;
+        this.#toldState(event, update);
+        break;
+      case "notice":
+        this.#note(event.time, update.severity === "error" ? "error" : "info", title ?? "Notice", description ?? null);
+        break;
+      case "compaction_update":
+        this.#upsertNote(event, `compaction ${update.compactionId}`, `Compaction ${(update.status ?? "").replace("_", " ")}`, update.summary?.map((one) => (one.type === "text" ? one.text : "")).join("") || null);
+        break;
+      case "subagent_update":
+        this.#upsertNote(event, `subagent ${update.sessionId}`, `Subagent: ${title ?? update.sessionId}`, description ?? null);
+        break;
+    }
+  }
+
+  /** A whole message takes the place of what was said under its name; null clears it. */
+  #whole(event: SessionEvent, kind: TextItem["kind"], { messageId = "", content }: Told): void {
+    const own = kind === "user" ? this.items.findLast((one): one is TextItem => one.kind === "user" && one.turn !== null && one.turn === this.turns.running && one.messageId === null) : undefined;
+    if (own !== undefined) {
+      own.messageId = messageId;
+      this.#named.set(`user ${messageId}`, own);
+      this.#touched = own.key;
+      return;
+    }
+    let item = this.#named.get(`${kind} ${messageId}`);
+    if (content === undefined || (item === undefined && content === null)) return;
+    if (item === undefined) {
+      if (kind === "user" && event.sequence === null && this.turns.running === null) this.#begin(this.turns.add({}), event.time);
+      item = this.#addText(kind, event.time, messageId);
+    } else this.#rewritten(item);
+    item.body = new MessageBody();
+    for (const block of (Array.isArray(content) ? content : []) as ContentBlock[]) item.body.append(block);
+    this.#touched = item.key;
+  }
+
+  /** Whoever draws the items takes it that only the last one changes, as long as the list is the same. */
+  #rewritten(item: Item): void {
+    if (this.items.at(-1) !== item) this.items = [...this.items];
+  }
+
+  #planned(event: SessionEvent, { sessionUpdate, planId, plan }: Told): void {
+    const id = planId ?? plan?.planId ?? "";
+    const known = this.#plans.get(id);
+    if (sessionUpdate === "plan_removed") {
+      this.items = this.items.filter((one) => one !== known);
+      this.#plans.delete(id);
+      if (this.#plan === known) this.#plan = null;
+    } else if (known !== undefined && known === this.#plan) known.plan = planOf(plan);
+    else this.#plans.set(id, (this.#plan = this.#add<PlanItem>({ kind: "plan", time: event.time, plan: planOf(plan) })));
+  }
+
+  #toldState(event: SessionEvent, { state, stopReason, error }: Told): void {
+    this.#isWorking = state !== "idle";
+    if (this.#isWorking) this.#hasWorked = true;
+    else if (this.turns.running !== null && !(this.turns.isTold && event.sequence === null) && (this.#hasWorked || typeof stopReason === "string")) {
+      this.#hasWorked = false;
+      const result = { stopReason: typeof stopReason === "string" ? stopReason : "end_turn" };
+      this.#over(this.turns.running, event.time, stopReason === "error" ? { error: error ?? { code: 0, message: "The agent does not say why" } } : { result });
+    }
+  }
+
+  #upsertNote(event: SessionEvent, name: string, text: string, detail: string | null): void {
+    const known = this.#notes.get(name);
+    if (known === undefined) this.#notes.set(name, this.#note(event.time, "info", text, detail));
+    else {
+      Object.assign(known, { text, detail: detail ?? known.detail });
+      this.#touched = known.key;
     }
   }
 
@@ -331,21 +405,36 @@ export class Timeline {
     const kinds = { agent_message_chunk: "agent", agent_thought_chunk: "thought", user_message_chunk: "user" } as const;
     const kind = kinds[update.sessionUpdate as keyof typeof kinds];
     const messageId = typeof update.messageId === "string" ? update.messageId : null;
+    const named = this.#isSecond ? this.#named.get(`${kind} ${messageId}`) : undefined;
+    if (named !== undefined) {
+      this.#rewritten(named);
+      named.body.append(update.content);
+      this.#touched = named.key;
+      return;
+    }
     const last = this.items.at(-1);
     const goesOn = last?.kind === kind && (messageId === null || last.messageId === null || last.messageId === messageId);
+    if (kind === "user" && goesOn && (last as TextItem).turn?.prompt != null) return; // what it was asked, once more
     if (kind === "user" && event.sequence === null && !goesOn && this.turns.running === null) this.#begin(this.turns.add({}), event.time);
     const item = goesOn ? (last as TextItem) : this.#addText(kind, event.time, messageId);
     item.body.append(update.content);
+    this.#touched = item.key;
   }
 
   #tool(event: { time: number }, update: ({ sessionUpdate: "tool_call" } & ToolCall) | ({ sessionUpdate: "tool_call_update" } & ToolCallUpdate)): void {
     const { sessionUpdate: _, ...fields } = update;
     const known = this.#tools.get(update.toolCallId);
-    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
+    const said = Object.entries(fields).filter(([, value]) => value !== undefined && (value !== null || this.#isSecond));
+    const given = Object.fromEntries(said.map(([name, value]) => [name, name === "content" ? contentsOf(value) : (value ?? undefined)]));
     const call = { title: update.toolCallId, ...known?.call, ...given } as unknown as ToolCall;
+    call.title ??= update.toolCallId;
     const terminals = this.#terminals.update(call, known?.terminals ?? [], update._meta);
-    if (known !== undefined) Object.assign(known, { call, terminals });
-    else this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, call, terminals, asks: [] }));
+    const isOver = ["completed", "failed", "cancelled"].includes(call.status ?? "");
+    if (known !== undefined) {
+      Object.assign(known, { call, terminals, ended: known.ended ?? (isOver ? event.time : null) });
+      this.#touched = known.key;
+    }
+    else this.#tools.set(update.toolCallId, this.#add<ToolItem>({ kind: "tool", time: event.time, ended: isOver ? event.time : null, call, terminals, asks: [] }));
   }
 
   #configured(message: Message): void {
@@ -363,6 +452,7 @@ export class Timeline {
     }
     const turn = known ?? this.turns.add({ turnId: notice.turnId ?? null });
     turn.promptId = notice.promptId ?? null;
+    turn.prompt ??= notice.prompt ?? null;
     if (method === "_sandboxagent/session/turn_started") {
       if (turn.state !== "running") this.#begin(turn, time);
     } else if (turn.state === "queued") this.turns.place(turn, notice.position ?? 1);
@@ -387,7 +477,9 @@ export class Timeline {
     if (running !== null && this.turns.isTold && running.isOwn && running.promptId === null) this.#postpone(running);
     else if (running !== null) this.#endTurn(running, time); // nobody told how it ended
     this.#plan = null;
+    this.#hasWorked = false;
     Object.assign(turn, { state: "running", began: time });
+    this.spending.begin(textOf(turn.prompt));
     if (turn.prompt === null) return;
     const item = this.#addText("user", time, null);
     item.turn = turn;
@@ -439,6 +531,7 @@ export class Timeline {
     this.#settled.set(JSON.stringify(ask.id), ask);
     const tool = ask.method === "permission" ? this.#tools.get((ask.params as RequestPermissionRequest).toolCall.toolCallId) : undefined;
     if (tool !== undefined) tool.call = { ...tool.call };
+    this.#touched = tool?.key ?? ask.key;
   }
 
   /** The turn that failed for it has said the same already: then it is said once, in the longer words. */
@@ -455,11 +548,14 @@ export class Timeline {
   }
 
   #addText(kind: TextItem["kind"], time: number, messageId: string | null): TextItem {
-    return this.#add<TextItem>({ kind, time, messageId, body: new MessageBody(), turn: null });
+    const item = this.#add<TextItem>({ kind, time, messageId, body: new MessageBody(), turn: null });
+    if (messageId !== null) this.#named.set(`${kind} ${messageId}`, item);
+    return item;
   }
 
   #add<T extends Item>(item: Omit<T, "key">): T {
     const added = { ...item, key: this.#nextKey++ } as T;
+    this.#touched = added.key;
     this.items.push(added);
     return added;
   }
@@ -470,82 +566,17 @@ type Chunk = Extract<
   { sessionUpdate: "agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" }
 >;
 
-interface Message {
-  id?: unknown;
-  method?: string;
-  params?: unknown;
-  result?: unknown;
-  error?: { code: number; message: string; data?: unknown };
-}
-
-interface Settled {
-  requestId: unknown;
-  by: "client" | "policy" | "timeout" | "cancelled" | "agent" | "exited";
-  clientInfo?: { name?: string; title?: string };
-  result?: unknown;
-}
-
-/** How a question ended that nobody answered. */
-const SETTLED: Partial<Record<Settled["by"], string>> = {
-  timeout: "Not answered in time",
-  cancelled: "Cancelled",
-  agent: "Withdrawn by the agent",
-  exited: "The agent exited",
-  client: "Answered",
-  policy: "Answered",
-};
-
 const ASKS: Record<string, AskMethod> = {
   "session/request_permission": "permission",
   "_sandboxagent/session/request_question": "question",
   "elicitation/create": "elicitation",
 };
 
-/** Of a question that is over without an answer from here, until the history tells more. */
-const ELSEWHERE = "Settled elsewhere or withdrawn";
-
-const ENDS: Record<string, string> = { accept: "Sent", decline: "Declined", rejected: "Declined", cancel: "Cancelled", cancelled: "Cancelled" };
-
-const STOPS: Record<string, string> = {
-  cancelled: "Cancelled",
-  max_tokens: "Stopped: the token limit was reached",
-  max_turn_requests: "Stopped: too many requests in one turn",
-  refusal: "The agent refused",
-};
+/** The words of a prompt, without what is attached. */
+export function textOf(prompt: readonly ContentBlock[] | null): string {
+  return (prompt ?? []).flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+}
 
 function same(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
-}
-
-function outcomeOf(ask: AskItem, message: Message): string {
-  if (message.error) return message.error.code === -32601 ? "Left to others" : message.error.message;
-  const result = (message.result ?? {}) as Record<string, unknown>;
-  if (ask.method === "permission") {
-    const { outcome, optionId } = (result["outcome"] ?? {}) as { outcome?: string; optionId?: string };
-    const option = (ask.params as RequestPermissionRequest).options?.find((one) => one.optionId === optionId);
-    return outcome === "cancelled" ? "Cancelled" : (option?.name ?? optionId ?? "Answered");
-  }
-  if (ask.method === "question") {
-    if (result["outcome"] !== "answered") return ENDS[String(result["outcome"])] ?? "Answered";
-    const labels = new Map(optionsOf(ask.params).map(({ id, label }) => [id, label]));
-    return ((result["answers"] as string[][] | undefined) ?? []).flat().map((id) => labels.get(id) ?? id).join(", ");
-  }
-  return ENDS[String(result["action"])] ?? "Answered";
-}
-
-function errorText(error: { message: string; data?: unknown }): string {
-  return [error.message, stderrOf(error.data)].filter(Boolean).join("\n");
-}
-
-/** What the agent wrote on stderr before it went, as the server passes it on: the first lines and the last. */
-function stderrOf(data: unknown): string | null {
-  const { head = [], tail = [], truncated = false } = ((data as { stderr?: unknown } | null | undefined)?.stderr ?? {}) as Stderr;
-  const lines = [...head, ...(truncated ? ["…"] : []), ...tail];
-  return lines.length === 0 ? null : lines.join("\n");
-}
-
-interface Stderr {
-  head?: string[];
-  tail?: string[];
-  truncated?: boolean;
 }

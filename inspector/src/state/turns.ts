@@ -6,7 +6,7 @@ export interface Turn {
   /** The server's name for it; null until it was told, and with servers that do not tell. */
   promptId: string | null;
   readonly turnId: string | null;
-  /** The id of the request that this page sent; null for turns that it cannot take back. */
+  /** The id of the request that this page sent; null for those of others, and from before the page was loaded. */
   readonly requestId: unknown;
   /** null where only another client knows what was asked. */
   prompt: readonly ContentBlock[] | null;
@@ -28,6 +28,8 @@ export interface TurnNotice {
   turnId?: string | null;
   requestId?: unknown;
   position?: number;
+  /** Of one that waits. */
+  prompt?: ContentBlock[];
   hasRun?: boolean;
   result?: { stopReason?: string } | null;
   error?: { code: number; message: string; data?: unknown };

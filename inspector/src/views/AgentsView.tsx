@@ -1,4 +1,3 @@
-import type { AuthMethod } from "@agentclientprotocol/sdk";
 import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
 import { useEffect, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
@@ -7,6 +6,8 @@ import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 import { InstallCard } from "./InstallCard";
+import { Logins } from "./Logins";
+import "./ToolCall.css";
 import "./AgentsView.css";
 
 export function AgentsView() {
@@ -25,19 +26,36 @@ export function AgentsView() {
       </header>
       <ErrorLine text={error} />
       {isLoaded && agents.length === 0 && error === null && <Empty title="No agents" />}
-      <ul className="agent-grid">
-        {inOrder(agents).map((agent) => (
-          <AgentCard key={agent.id} agent={agent} />
-        ))}
-      </ul>
+      {GROUPS.map(({ title, holds }) => {
+        const those = agents.filter((agent) => holds(agent)).sort(byName);
+        return (
+          those.length > 0 && (
+            <section key={title} aria-label={title}>
+              <h2>
+                {title} <span className="muted">{those.length}</span>
+              </h2>
+              <ul className="agent-grid">
+                {those.map((agent) => (
+                  <AgentCard key={agent.id} agent={agent} />
+                ))}
+              </ul>
+            </section>
+          )
+        );
+      })}
     </main>
   );
 }
 
 /** What can be used comes first, then what can be installed, then what has to be done by hand. */
-function inOrder(agents: AgentInfo[]): AgentInfo[] {
-  const rank = ({ installed, support }: AgentInfo): number => (installed ? 0 : support === "supported" ? 1 : 2);
-  return [...agents].sort((one, other) => rank(one) - rank(other) || (one.name || one.id).localeCompare(other.name || other.id));
+const GROUPS: { title: string; holds: (agent: AgentInfo) => boolean }[] = [
+  { title: "Installed", holds: ({ installed }) => installed },
+  { title: "Available", holds: ({ installed, support }) => !installed && support === "supported" },
+  { title: "To install by hand", holds: ({ installed, support }) => !installed && support !== "supported" },
+];
+
+function byName(one: AgentInfo, other: AgentInfo): number {
+  return (one.name || one.id).localeCompare(other.name || other.id);
 }
 
 const TONES = { running: "good", stopped: "idle", error: "bad" } as const;
@@ -53,7 +71,7 @@ function AgentStatus({ agent: { id, installed, serverStatus } }: { agent: AgentI
 function AgentCard({ agent }: { agent: AgentInfo }) {
   const { serverStatus } = agent;
   return (
-    <li className="card agent-card" id={`agent-${agent.id}`}>
+    <li className={`card agent-card ${agent.installed ? "" : "absent"}`} id={`agent-${agent.id}`}>
       <header>
         <strong>{agent.name || agent.id}</strong>
         <AgentStatus agent={agent} />
@@ -62,6 +80,7 @@ function AgentCard({ agent }: { agent: AgentInfo }) {
         <Fact name="Id" value={agent.id} />
         <Fact name="Version" value={agent.version} />
         <Fact name="From" value={agent.source} />
+        <Fact name="Protocol" value={serverStatus.protocolVersion ? `ACP ${serverStatus.protocolVersion}` : null} />
         <Fact name="Sessions" value={serverStatus.sessions > 0 ? String(serverStatus.sessions) : null} />
         <Fact name="Restarts" value={serverStatus.restartCount > 0 ? String(serverStatus.restartCount) : null} />
         <Fact name="Credentials" value={agent.installed && agent.source !== "builtin" ? (agent.credentialsAvailable ? "found" : "none found") : null} />
@@ -92,38 +111,12 @@ function Fact({ name, value }: { name: string; value: string | null | undefined 
   ) : null;
 }
 
-/** What the agent can log in with, as it says itself; asking starts it. */
 function Login({ agent }: { agent: AgentInfo }) {
-  const [methods, setMethods] = useState<AuthMethod[] | null>(null);
-  const [said, setSaid] = useState<string | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  const run = async (work: () => Promise<void>): Promise<void> => {
-    setError(null);
-    setSaid(null);
-    await work().catch((reason: unknown) => setError(reasonOf(reason)));
-  };
-  const load = (): Promise<void> => run(async () => setMethods((await sandbox.connection(agent.id)).initialized.authMethods ?? []));
-  const logIn = ({ id, name }: AuthMethod): Promise<void> =>
-    run(async () => {
-      setSaid(`Trying ${name}`);
-      await (await sandbox.connection(agent.id)).acp.request("authenticate", { methodId: id });
-      setSaid(`Logged in with ${name}`);
-    });
+  const [wasOpen, setOpen] = useState(false);
   return (
-    <details onToggle={(event) => event.currentTarget.open && methods === null && void load()}>
+    <details onToggle={(event) => setOpen(wasOpen || event.currentTarget.open)}>
       <summary>Login{agent.credentialsAvailable ? "" : " needed"}</summary>
-      <ErrorLine text={error} />
-      {methods === null && error === null && <p className="muted">Asking the agent</p>}
-      {methods?.length === 0 && <p className="muted">The agent offers no login. It takes its API key from the server’s environment.</p>}
-      {(methods ?? []).map((method) => (
-        <p key={method.id} className="login">
-          <button type="button" className="small" onClick={() => void logIn(method)}>
-            {method.name}
-          </button>
-          <span className="muted">{method.description}</span>
-        </p>
-      ))}
-      {said !== null && <p role="status">{said}</p>}
+      {wasOpen && <Logins agent={agent.id} />}
     </details>
   );
 }

@@ -1,15 +1,15 @@
 import type { CreateElicitationRequest, RequestPermissionRequest } from "@agentclientprotocol/sdk";
-import type { QuestionRequest } from "sandbox-agent-client";
-import { type FormEvent, useState } from "react";
+import { readQuestion } from "sandbox-agent-client";
+import { type FormEvent, lazy, Suspense, useState } from "react";
 import { MarkdownText } from "../parts/markdown";
-import { type Field, optionsOf } from "../state/questions";
+import type { Field } from "../state/questions";
 import { useAnswer } from "../state/server";
-import type { AskItem } from "../state/timeline";
-import { Form } from "./Form";
+import type { AskItem } from "../state/items";
 import { Outcome } from "./Outcome";
-import { ToolContents } from "./ToolCall";
+import { isToldBelow, ToolContents } from "./ToolCall";
 import "./Asks.css";
 
+const Form = lazy(async () => ({ default: (await import("./Form")).Form }));
 const TITLES = { permission: "Permission", question: "Question", elicitation: "Form" } as const;
 
 interface Props {
@@ -59,7 +59,7 @@ const WANTS: Record<string, string> = {
 
 /** A question or a form in the conversation: a line while it is open, then what was answered. */
 export function AskLine({ item }: { item: AskItem }) {
-  const text = item.method === "question" ? (item.params as QuestionRequest).prompt : (item.params as { message?: string }).message;
+  const text = item.method === "question" ? readQuestion(item.params).prompt : (item.params as { message?: string }).message;
   return (
     <div className="ask settled-ask" role="group" aria-label={TITLES[item.method]}>
       <MarkdownText source={text ?? ""} />
@@ -90,10 +90,12 @@ interface Schema {
 type Answering = { item: AskItem; answerWith: ((answer: unknown) => void) | null };
 
 function Permission({ item, answerWith }: Answering) {
-  const { toolCall, options } = item.params as RequestPermissionRequest;
+  const { toolCall, options, title, description } = item.params as RequestPermissionRequest & { title?: string; description?: string | null };
+  const name = title ?? toolCall.title ?? toolCall.toolCallId;
   return (
     <>
-      <p className="ask-title mono">{toolCall.title ?? toolCall.toolCallId}</p>
+      {!isToldBelow(name, toolCall as never) && <p className="ask-title mono">{name}</p>}
+      {description && <p className="muted">{description}</p>}
       <ToolContents call={{ ...toolCall, title: toolCall.title ?? "", content: toolCall.content ?? [] } as never} />
       <div className="choices">
         {(options ?? []).map(({ optionId, name, kind }) => (
@@ -107,8 +109,7 @@ function Permission({ item, answerWith }: Answering) {
 }
 
 function Question({ item, answerWith }: Answering) {
-  const { prompt, multiSelect } = item.params as QuestionRequest;
-  const options = optionsOf(item.params);
+  const { prompt, options, multiSelect } = readQuestion(item.params);
   const [chosen, setChosen] = useState<string[]>([]);
   const [text, setText] = useState("");
   const isLocked = answerWith === null;
@@ -123,7 +124,7 @@ function Question({ item, answerWith }: Answering) {
   };
   return (
     <form onSubmit={answer}>
-      <MarkdownText source={prompt ?? ""} />
+      <MarkdownText source={prompt} />
       <fieldset disabled={isLocked}>
         <legend className="visually-hidden">{prompt}</legend>
         {options.length === 0 && <input type="text" aria-label="Your answer" placeholder="Your answer" value={text} onChange={(event) => setText(event.target.value)} />}
@@ -154,12 +155,14 @@ function Elicitation({ item, answerWith }: Answering) {
   return (
     <>
       <MarkdownText source={request.message ?? ""} />
-      <Form
-        schema={request.requestedSchema ?? {}}
-        isLocked={answerWith === null}
-        onSend={(content) => answerWith?.({ action: "accept", content })}
-        onDecline={() => answerWith?.({ action: "decline" })}
-      />
+      <Suspense>
+        <Form
+          schema={request.requestedSchema ?? {}}
+          isLocked={answerWith === null}
+          onSend={(content) => answerWith?.({ action: "accept", content })}
+          onDecline={() => answerWith?.({ action: "decline" })}
+        />
+      </Suspense>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { memo, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Boundary } from "../parts/Boundary";
 import { Icon } from "../parts/Icon";
 import { MarkdownText } from "../parts/markdown";
@@ -6,12 +6,16 @@ import { Empty, Time, took } from "../parts/small";
 import { TallList } from "../parts/TallList";
 import { Viewport } from "../parts/viewport";
 import type { Conversation } from "../state/conversation";
-import { address } from "../state/route";
+import { rowOf } from "../state/find";
+import { wantedEnvelope, wantedPlace } from "../state/places";
+import { address, go, routeNow } from "../state/route";
 import { type Row, Rows } from "../state/rows";
-import type { NoteItem, TextItem, Timeline } from "../state/timeline";
+import { useStore } from "../state/store";
+import type { NoteItem, TextItem } from "../state/items";
+import type { Timeline } from "../state/timeline";
 import { AskLine } from "./Asks";
 import { Failure } from "./Failure";
-import { FindBar } from "./FindBar";
+import { FindBar, mark } from "./FindBar";
 import { PlanCard } from "./Plan";
 import { Block, ToolCard } from "./ToolCall";
 import "./ConversationView.css";
@@ -34,6 +38,8 @@ export function ConversationView({ conversation, timeline, version, isReady }: P
   viewports.set(timeline, viewport);
   const rows = known.rows.of(timeline.items);
   const [, redraw] = useReducer((times: number) => times + 1, 0);
+  const place = useStore(wantedPlace);
+  const [arrived, setArrived] = useState<number | null>(null);
   const sent = timeline.turns.running?.isOwn ? timeline.turns.running.key : 0;
   const last = useRef(sent);
   if (sent > last.current) viewport.jump(); // whoever sends something wants to see it
@@ -54,9 +60,25 @@ export function ConversationView({ conversation, timeline, version, isReady }: P
     </>
   );
   const at = (index: number): Row => rows[index] as Row;
+  useEffect(() => {
+    if (place === null || !isReady) return;
+    wantedPlace.set(null);
+    const row = rowOf(rows, place.item, place.words);
+    if (row === -1) return;
+    show(row);
+    setArrived(place.item);
+    setTimeout(() => mark(row, place.words), 100);
+    setTimeout(() => setArrived(null), 2_500);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- one comes once
+  }, [place, isReady]);
   const show = (row: number): void => {
     viewport.reveal(row);
     redraw();
+  };
+  const toProtocol = (item: number): void => {
+    wantedEnvelope.set(timeline.journal.originOf(item));
+    const { path, query } = routeNow();
+    if (query.get("tab") !== "both") go(path, { agent: query.get("agent"), tab: "protocol" });
   };
   return (
     <div className="find-place">
@@ -65,10 +87,26 @@ export function ConversationView({ conversation, timeline, version, isReady }: P
       {(index) => (
         <Boundary what="This">
           <Entry {...at(index)} stamp={stampOf(at(index))} conversation={conversation} />
+          {at(index).piece === 0 && <ToProtocol item={at(index).item.key} isArrived={arrived === at(index).item.key} onShow={toProtocol} />}
         </Boundary>
       )}
     </TallList>
     </div>
+  );
+}
+
+interface ToProtocolProps {
+  item: number;
+  isArrived: boolean;
+  onShow: (item: number) => void;
+}
+
+/** For the pointer, beside the entry: keys would have to pass one at every entry. */
+function ToProtocol({ item, isArrived, onShow }: ToProtocolProps) {
+  return (
+    <button type="button" className={`quiet icon-button to-protocol ${isArrived ? "arrived" : ""}`} tabIndex={-1} aria-label="Show in the protocol" title="Show in the protocol" onClick={() => onShow(item)}>
+      <Icon name="protocol" size={14} />
+    </button>
   );
 }
 
@@ -82,7 +120,7 @@ function guess({ item, piece }: Row): number {
     const content = item.body.piece(piece);
     return typeof content === "string" ? 34 + Math.ceil(content.length / 110) * 22 : 200;
   }
-  return { thought: 34, tool: 40, plan: 150, ask: 60, note: 34 }[item.kind];
+  return { thought: 34, tool: 40, plan: 34, ask: 60, note: 34 }[item.kind];
 }
 
 /** Items are mutable: what tells that a row has changed. */
@@ -101,7 +139,7 @@ function stampOf({ item, piece, isLast }: Row): unknown {
     case "ask":
       return item.outcome ?? item.params;
     case "note":
-      return null;
+      return `${item.text} ${item.detail}`;
   }
 }
 
@@ -133,7 +171,7 @@ const Entry = memo(function Entry({ item, piece, isLast, conversation }: EntryPr
     case "tool":
       return (
         <div className="entry">
-          <ToolCard call={item.call} terminals={item.terminals} asks={item.asks} />
+          <ToolCard call={item.call} terminals={item.terminals} asks={item.asks} time={item.time} ended={item.ended} />
         </div>
       );
     case "plan":

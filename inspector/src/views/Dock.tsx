@@ -1,4 +1,3 @@
-import type { ContentBlock } from "@agentclientprotocol/sdk";
 import { type RefObject, useEffect, useRef } from "react";
 import { Boundary } from "../parts/Boundary";
 import { Icon } from "../parts/Icon";
@@ -6,7 +5,8 @@ import type { Conversation, View } from "../state/conversation";
 import { writeDraft } from "../state/drafts";
 import { connections } from "../state/server";
 import { useStore } from "../state/store";
-import type { PlanItem } from "../state/timeline";
+import type { PlanItem } from "../state/items";
+import { textOf } from "../state/timeline";
 import type { Turn } from "../state/turns";
 import { OpenAsk } from "./Asks";
 import { Composer } from "./Composer";
@@ -78,13 +78,13 @@ function Waiting({ conversation, turns }: { conversation: Conversation; turns: r
   const own = turns.filter(({ requestId, state }) => requestId !== null && state === "queued");
   const edit = (turn: Turn): void => {
     conversation.takeBack(turn);
-    writeDraft(conversation.id, textOf(turn));
+    writeDraft(conversation.id, textOf(turn.prompt));
   };
   return (
     <ol className="waiting" aria-label="Queued prompts">
       {turns.map((turn) => {
-        const isOwn = turn.requestId !== null;
-        const text = textOf(turn) || (turn.prompt === null ? "A prompt of another client" : "Attached files");
+        const isQueued = turn.state === "queued";
+        const text = textOf(turn.prompt) || (turn.prompt === null ? "A prompt of another client" : "Attached files");
         return (
           <li key={turn.key} className={turn.state}>
             <span className="muted state">{turn.state === "held" ? "Not sent" : "Queued"}</span>
@@ -97,9 +97,10 @@ function Waiting({ conversation, turns }: { conversation: Conversation; turns: r
                 Send
               </button>
             )}
+            {isQueued && turn.prompt !== null && <Act icon="now" label={`Stop the turn and send now: ${text}`} onClick={() => void conversation.sendNow(turn)} />}
             {own.indexOf(turn) > 0 && <Act icon="up" label={`Run before the one above: ${text}`} onClick={() => void conversation.advance(turn)} />}
-            {isOwn && <Act icon="pencil" label={`Edit: ${text}`} onClick={() => edit(turn)} />}
-            {isOwn && <Act icon="close" label={`Remove: ${text}`} onClick={() => conversation.takeBack(turn)} />}
+            {turn.prompt !== null && <Act icon="pencil" label={`Edit: ${text}`} onClick={() => edit(turn)} />}
+            {(isQueued || turn.requestId !== null) && <Act icon="close" label={`Remove: ${text}`} onClick={() => conversation.takeBack(turn)} />}
           </li>
         );
       })}
@@ -107,16 +108,12 @@ function Waiting({ conversation, turns }: { conversation: Conversation; turns: r
   );
 }
 
-function Act({ icon, label, onClick }: { icon: "up" | "pencil" | "close"; label: string; onClick: () => void }) {
+function Act({ icon, label, onClick }: { icon: "up" | "pencil" | "close" | "now"; label: string; onClick: () => void }) {
   return (
     <button type="button" className="quiet small icon-button" aria-label={label} title={label.split(":")[0]} onClick={onClick}>
       <Icon name={icon} size={14} />
     </button>
   );
-}
-
-function textOf({ prompt }: Turn): string {
-  return (prompt ?? []).flatMap((block: ContentBlock) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
 
 /**

@@ -10,6 +10,8 @@ import { Icon } from "../parts/Icon";
 import "./FilesView.css";
 
 const SHOWN = 512_000;
+/** Milliseconds between two looks at a directory in which an agent is at work. */
+const EVERY = 3_000;
 
 interface Props {
   root: string;
@@ -27,6 +29,7 @@ export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) 
   const [path, setPath] = useState(directoryOf(wanted) ?? root);
   const [entries, setEntries] = useState<FsEntry[] | null>(null);
   const [opened, setOpened] = useState<FsEntry | null>(null);
+  const [stamp, setStamp] = useState(0);
   const [error, setError] = useState<string | null>(null);
   const [clash, setClash] = useState<File[] | null>(null);
   const [done, setDone] = useState<string | null>(null);
@@ -35,6 +38,8 @@ export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) 
     try {
       const found = await sandbox.files.list(path, { sessionId });
       setEntries(found.sort(inNaturalOrder));
+      setStamp((times) => times + 1);
+      setOpened((before) => found.find((entry) => entry.path === before?.path && entry.modified !== before?.modified) ?? before);
       setError(null);
     } catch (reason) {
       setError(reasonOf(reason));
@@ -43,6 +48,11 @@ export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) 
   }, [path, sessionId]);
   useEffect(() => setPath(directoryOf(wanted) ?? root), [root, wanted]);
   useEffect(() => void load(), [load, isBusy]);
+  useEffect(() => {
+    if (!isBusy) return;
+    const timer = setInterval(() => void (document.hidden || load()), EVERY);
+    return () => clearInterval(timer);
+  }, [load, isBusy]);
   useEffect(() => {
     if (wanted !== null) setOpened((before) => before ?? entries?.find((entry) => entry.path === wanted) ?? null);
   }, [wanted, entries]);
@@ -116,26 +126,73 @@ export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) 
           {entries !== null && entries.length === 0 && error === null && <Empty title="An empty directory" />}
           <ul>
             {entries?.map((entry) => (
-              <li key={entry.path}>
-                <button type="button" className="entry-row" aria-pressed={entry.path === opened?.path} onClick={() => choose(entry)}>
-                  <span className="mono name">
-                    <Icon name={entry.entryType === "directory" ? "folder" : "file"} />
-                    {entry.name}
-                    {entry.entryType === "directory" ? "/" : ""}
-                    {isChanged(entry, changed) && (
-                      <span className="changed-mark" role="img" aria-label="changed in this session" title="Changed in this session" />
-                    )}
-                  </span>
-                  <span className="muted size">{entry.entryType === "file" ? bytes(entry.size) : ""}</span>
-                  <span className="muted when">{entry.modified && <Time at={Date.parse(entry.modified)} withDate />}</span>
-                </button>
-              </li>
+              <Branch key={entry.path} entry={entry} tree={{ sessionId, changed, opened: opened?.path ?? null, stamp, onChoose: choose }} />
             ))}
           </ul>
         </div>
-        {opened !== null && <FileView key={opened.path} entry={opened} sessionId={sessionId} onClose={() => setOpened(null)} />}
+        {opened !== null && <FileView key={`${opened.path} ${opened.modified}`} entry={opened} sessionId={sessionId} onClose={() => setOpened(null)} />}
       </div>
     </section>
+  );
+}
+
+interface Tree {
+  sessionId: string;
+  changed: ReadonlySet<string>;
+  opened: string | null;
+  /** Counts how often the directory was read: what is unfolded is read with it. */
+  stamp: number;
+  onChoose: (entry: FsEntry) => void;
+}
+
+/** An entry; a directory can be unfolded in its place. */
+function Branch({ entry, tree }: { entry: FsEntry; tree: Tree }) {
+  const { sessionId, changed, opened, stamp, onChoose } = tree;
+  const isDirectory = entry.entryType === "directory";
+  const [isOpen, setOpen] = useState(false);
+  const [children, setChildren] = useState<FsEntry[]>([]);
+  useEffect(() => {
+    if (!isOpen) return;
+    let isOver = false;
+    sandbox.files.list(entry.path, { sessionId }).then(
+      (found) => !isOver && setChildren(found.sort(inNaturalOrder)),
+      () => !isOver && setOpen(false), // gone, or not to be read
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [isOpen, entry.path, sessionId, stamp]);
+  return (
+    <li>
+      <div className="branch">
+        {isDirectory ? (
+          <button type="button" className="quiet icon-button fold" aria-label={`${isOpen ? "Fold" : "Unfold"} ${entry.name}`} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            <Icon name={isOpen ? "down" : "open"} size={14} />
+          </button>
+        ) : (
+          <span className="fold" />
+        )}
+        <button type="button" className="entry-row" aria-pressed={entry.path === opened} onClick={() => onChoose(entry)}>
+          <span className="mono name">
+            <Icon name={isDirectory ? "folder" : "file"} />
+            <span className="label">
+              {entry.name}
+              {isDirectory ? "/" : ""}
+            </span>
+            {isChanged(entry, changed) && <span className="changed-mark" role="img" aria-label="changed in this session" title="Changed in this session" />}
+          </span>
+          <span className="muted size">{entry.entryType === "file" ? bytes(entry.size) : ""}</span>
+          <span className="muted when">{entry.modified && <Time at={Date.parse(entry.modified)} withDate />}</span>
+        </button>
+      </div>
+      {isOpen && (
+        <ul className="unfolded">
+          {children.map((child) => (
+            <Branch key={child.path} entry={child} tree={tree} />
+          ))}
+        </ul>
+      )}
+    </li>
   );
 }
 

@@ -27,7 +27,7 @@ export function FindBar({ rows, version, onShow }: Props) {
   useEffect(() => setAt(0), [text]);
   useEffect(() => {
     if (row !== undefined) onShow(row);
-    const timer = setTimeout(() => mark(row, text ?? ""), 50);
+    const timer = setTimeout(() => mark(row, [text ?? ""]), 50);
     return () => clearTimeout(timer);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- only a move or another text moves the conversation
   }, [row, text]);
@@ -35,7 +35,7 @@ export function FindBar({ rows, version, onShow }: Props) {
   const step = (by: number): void => setAt((at + by + found.length) % Math.max(1, found.length));
   const close = (): void => {
     wantedText.set(null);
-    mark(undefined, "");
+    mark(undefined, []);
     document.querySelector<HTMLElement>("#prompt")?.focus();
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -64,21 +64,23 @@ export function FindBar({ rows, version, onShow }: Props) {
 }
 
 /** Colour the words in that row, without touching what React drew. */
-function mark(row: number | undefined, text: string): void {
+export function mark(row: number | undefined, texts: readonly string[]): void {
   if (!("highlights" in CSS)) return;
   CSS.highlights.delete("found");
   const node = row === undefined ? null : document.querySelector(`.tall-row[data-row="${row}"]`);
-  const wanted = text.trim().toLowerCase();
-  if (node === null || wanted === "") return;
+  const sought = texts.map((text) => text.trim().toLowerCase()).filter(Boolean);
+  if (node === null || sought.length === 0) return;
   const ranges: Range[] = [];
   const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
   for (let place = walker.nextNode(); place !== null; place = walker.nextNode()) {
     const words = place.textContent?.toLowerCase() ?? "";
-    for (let start = words.indexOf(wanted); start !== -1; start = words.indexOf(wanted, start + wanted.length)) {
-      const range = new Range();
-      range.setStart(place, start);
-      range.setEnd(place, start + wanted.length);
-      ranges.push(range);
+    for (const wanted of sought) {
+      for (let start = words.indexOf(wanted); start !== -1; start = words.indexOf(wanted, start + wanted.length)) {
+        const range = new Range();
+        range.setStart(place, start);
+        range.setEnd(place, start + wanted.length);
+        ranges.push(range);
+      }
     }
   }
   CSS.highlights.set("found", new Highlight(...ranges));

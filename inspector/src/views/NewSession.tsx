@@ -4,10 +4,15 @@ import { type FormEvent, useEffect, useState } from "react";
 import { Dialog, ErrorLine } from "../parts/small";
 import { conversationOf } from "../state/conversation";
 import { agentList, sessionList } from "../state/lists";
+import { putServer } from "../state/directoryConfig";
 import { go } from "../state/route";
 import { reasonOf, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 import { focusPromptNext } from "./Composer";
+import { DirectoryPicker } from "./DirectoryPicker";
+import { DirectorySetup } from "./DirectorySetup";
+import { AUTH_REQUIRED, Logins } from "./Logins";
+import { configOf, type DraftServer, serverOf } from "./McpServers";
 import "./NewSession.css";
 
 const LAST = "sandbox-agent.new-session";
@@ -22,10 +27,14 @@ export function NewSession({ onClose }: { onClose: () => void }) {
   const last = readLast();
   const [agent, setAgent] = useState(last.agent ?? "");
   const [error, setError] = useState<string | null>(null);
+  const [login, setLogin] = useState<{ keys: string[] } | null>(null);
   const [isStarting, setStarting] = useState(false);
   useEffect(() => void agentList.refresh(), []);
   const chosen = agents.find(({ id }) => id === agent) ?? agents.find(({ installed }) => installed) ?? agents[0];
   const offer = useOffer(chosen);
+  const [cwd, setCwd] = useState(last.cwd ?? "/tmp");
+  const [isBrowsing, setBrowsing] = useState(false);
+  const [servers, setServers] = useState<DraftServer[]>([]);
   const { sessions } = useStore(sessionList);
   const directories = [...new Set(sessions.flatMap(({ cwd }) => (cwd === null ? [] : [cwd])))];
 
@@ -34,8 +43,9 @@ export function NewSession({ onClose }: { onClose: () => void }) {
     setStarting(true);
     setError(null);
     try {
-      const options = optionsOf(new FormData(event.currentTarget));
+      const options = optionsOf(new FormData(event.currentTarget), servers.filter(({ isKept }) => !isKept).map(serverOf));
       localStorage.setItem(LAST, JSON.stringify({ agent: options.agent, cwd: options.cwd }));
+      for (const server of servers) if (server.isKept) await putServer(cwd, server.name, configOf(server));
       const session = await sandbox.sessions.create(options);
       conversationOf(session.id, session.agent, session);
       await sessionList.refresh();
@@ -44,6 +54,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
       go(["sessions", session.id], { agent: session.agent });
     } catch (reason) {
       setError(reasonOf(reason));
+      setLogin(neededLogin(reason));
       setStarting(false);
     }
   };
@@ -65,13 +76,19 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           </label>
           <label className="field">
             <span>Directory</span>
-            <input name="cwd" className="mono" defaultValue={last.cwd ?? "/tmp"} required pattern="/.*" title="An absolute path" list="directories" />
+            <span className="with-button">
+              <input name="cwd" className="mono" value={cwd} onChange={(event) => setCwd(event.target.value)} required pattern="/.*" title="An absolute path" list="directories" />
+              <button type="button" aria-expanded={isBrowsing} onClick={() => setBrowsing(!isBrowsing)}>
+                Browse
+              </button>
+            </span>
             <datalist id="directories">
               {directories.map((one) => (
                 <option key={one} value={one} />
               ))}
             </datalist>
           </label>
+          {isBrowsing && <DirectoryPicker path={cwd} onChoose={setCwd} />}
           <Choice name="model" label="Model" values={offer.found?.models} isAsking={offer.isAsking} />
           <Choice name="mode" label="Mode" values={offer.found?.modes} isAsking={offer.isAsking} />
           <label className="field">
@@ -88,16 +105,11 @@ export function NewSession({ onClose }: { onClose: () => void }) {
             <span>Title</span>
             <input name="title" placeholder="Optional" />
           </label>
-          <details className="field wide">
-            <summary>MCP servers</summary>
-            <label>
-              <span className="muted">A JSON array as ACP has it</span>
-              <textarea name="mcpServers" className="mono" rows={4} placeholder='[{"name":"files","command":"/usr/bin/mcp-files","args":[],"env":[]}]' />
-            </label>
-          </details>
+          <DirectorySetup directory={cwd} drafts={servers} onDrafts={setServers} />
         </div>
         {offer.problem !== null && <p className="muted offer-problem">Models and modes are not known: {offer.problem}</p>}
         <ErrorLine text={error ?? listError} />
+        {error !== null && login !== null && chosen !== undefined && <Logins agent={chosen.id} keys={login.keys} next="Press Start again." />}
         <footer>
           <button type="button" onClick={onClose}>
             Close
@@ -109,6 +121,12 @@ export function NewSession({ onClose }: { onClose: () => void }) {
       </form>
     </Dialog>
   );
+}
+
+/** The keys that an agent could be given instead of a login; null where it was refused for another reason. */
+function neededLogin(reason: unknown): { keys: string[] } | null {
+  const { code, data } = reason as { code?: unknown; data?: { env?: string[] } };
+  return code === AUTH_REQUIRED ? { keys: data?.env ?? [] } : null;
 }
 
 interface ChoiceProps {
@@ -165,9 +183,8 @@ function useOffer(agent: AgentInfo | undefined): Offer {
   return offer;
 }
 
-function optionsOf(form: FormData): CreateOptions {
+function optionsOf(form: FormData, given: McpServer[]): CreateOptions {
   const text = (name: string): string => String(form.get(name) ?? "").trim();
-  const servers = text("mcpServers");
   return {
     agent: text("agent"),
     cwd: text("cwd"),
@@ -175,14 +192,8 @@ function optionsOf(form: FormData): CreateOptions {
     ...(text("model") && { model: text("model") }),
     ...(text("mode") && { mode: text("mode") }),
     ...(text("title") && { title: text("title") }),
-    ...(servers && { mcpServers: parseServers(servers) }),
+    ...(given.length > 0 && { mcpServers: given }),
   };
-}
-
-function parseServers(text: string): McpServer[] {
-  const parsed: unknown = JSON.parse(text);
-  if (!Array.isArray(parsed)) throw new Error("MCP servers must be a JSON array");
-  return parsed as McpServer[];
 }
 
 function readLast(): { agent?: string; cwd?: string } {

@@ -1,5 +1,5 @@
 import { Icon } from "../parts/Icon";
-import type { AskItem } from "../state/timeline";
+import type { AskItem } from "../state/items";
 
 /** How it ended, and who ended it. */
 export function Outcome({ item: { outcome, by } }: { item: AskItem }) {

@@ -1,21 +1,20 @@
 import { Icon } from "../parts/Icon";
-import type { PlanItem } from "../state/timeline";
+import type { PlanItem } from "../state/items";
 
 const MARKS = { pending: "pending", in_progress: "running", completed: "done" } as const;
 
+/** One quiet line: while the turn runs, its steps stand at the composer. */
 export function PlanCard({ item }: { item: PlanItem }) {
   const { entries } = item.plan;
   const done = entries.filter(({ status }) => status === "completed").length;
   return (
-    <section className="entry card plan" aria-label="Plan">
-      <header>
-        <strong>Plan</strong>
-        <span className="muted">
-          {done} of {entries.length} done
-        </span>
-      </header>
+    <details className="entry plan">
+      <summary>
+        <Icon name="plan" />
+        Plan · {done} of {entries.length} done
+      </summary>
       <PlanSteps item={item} />
-    </section>
+    </details>
   );
 }
 

@@ -1,12 +1,17 @@
-import { memo, useEffect, useMemo, useReducer, useRef, useState } from "react";
+import { lazy, memo, Suspense, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { bytes, Empty, took } from "../parts/small";
 import { VirtualList } from "../parts/VirtualList";
 import { type Envelope, latencyOf, previewOf, titleOf } from "../state/journal";
+import { wantedEnvelope, wantedPlace } from "../state/places";
+import { go, routeNow } from "../state/route";
 import { KINDS, type Kind, type Narrow, Runs, Search } from "../state/search";
 import { ROOT } from "../state/server";
+import { useStore } from "../state/store";
 import type { Timeline } from "../state/timeline";
 import "./ProtocolView.css";
+
+const Waterfall = lazy(async () => ({ default: (await import("./Waterfall")).Waterfall }));
 
 const ROW = 28;
 /** Milliseconds of searching at a stretch. */
@@ -21,11 +26,22 @@ export function ProtocolView({ timeline, version }: { timeline: Timeline; versio
   const [search, setSearch] = useState("");
   const [isFolded, setFolded] = useState(false);
   const [chosen, setChosen] = useState<Envelope | null>(null);
+  const [isWaterfall, setWaterfall] = useState(false);
   const { envelopes, labels } = timeline.journal;
   const narrow = useMemo(() => ({ source, label }), [source, label]);
   const matching = useSearch(envelopes, version, kind, search.trim(), narrow);
   const runs = useRuns(matching, isFolded);
   const total = envelopes.length;
+  const wanted = useStore(wantedEnvelope);
+  useEffect(() => {
+    if (wanted === null) return;
+    wantedEnvelope.set(null);
+    setWaterfall(false);
+    setChosen(wanted);
+    if (matching.isDone && matching.indexOf(wanted) === -1) [setKind("all"), setSource("all"), setLabel("all"), setSearch("")];
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- what is wanted is wanted once
+  }, [wanted]);
+  const at = chosen === null ? -1 : matching.indexOf(chosen);
   return (
     <section className="protocol" aria-label="Protocol">
       <div className="toolbar">
@@ -50,6 +66,9 @@ export function ProtocolView({ timeline, version }: { timeline: Timeline; versio
           ))}
         </select>
         <input type="search" aria-label="Search messages" placeholder="Search messages" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <button type="button" aria-pressed={isWaterfall} onClick={() => setWaterfall(!isWaterfall)}>
+          Waterfall
+        </button>
         <button type="button" aria-pressed={isFolded} onClick={() => setFolded(!isFolded)}>
           Fold runs
         </button>
@@ -57,10 +76,14 @@ export function ProtocolView({ timeline, version }: { timeline: Timeline; versio
           {matching.found === null ? `${total} messages` : `${matching.count} of ${total}`}
         </span>
       </div>
-      {matching.count === 0 ? (
+      {isWaterfall ? (
+        <Suspense fallback={null}>
+          <Waterfall timeline={timeline} version={version} onChoose={(envelope) => wantedEnvelope.set(envelope)} />
+        </Suspense>
+      ) : matching.count === 0 ? (
         <Empty title={matching.isDone ? "No messages" : "Searching"} />
       ) : (
-        <VirtualList count={runs?.starts.length ?? matching.count} rowHeight={ROW} label="Messages" followsEnd={chosen === null}>
+        <VirtualList count={runs?.starts.length ?? matching.count} rowHeight={ROW} label="Messages" followsEnd={chosen === null} wanted={at === -1 ? -1 : (runs?.runOf(at) ?? at)}>
           {(index) => {
             const envelope = matching.at(runs?.starts[index] ?? index);
             return <Line envelope={envelope} pair={envelope.pair} run={runs?.lengthAt(index) ?? 1} isChosen={envelope === chosen} isPaired={chosen !== null && envelope.pair === chosen} onChoose={setChosen} />;
@@ -130,6 +153,11 @@ function Detail({ envelope, onChoose, onClose }: DetailProps) {
             {envelope.kind === "answer" ? "Request" : "Answer"}
           </button>
         )}
+        {envelope.item !== null && (
+          <button type="button" className="small" onClick={() => inConversation(envelope.item as number)}>
+            In the conversation
+          </button>
+        )}
         {envelope.source === "client" && <CopyButton label="Copy as curl" text={() => curlOf(envelope)} />}
         <CopyButton label="Copy as JSON" text={() => json} />
         <button type="button" className="quiet small icon-button" aria-label="Close the message" onClick={onClose}>
@@ -141,6 +169,12 @@ function Detail({ envelope, onChoose, onClose }: DetailProps) {
       </pre>
     </div>
   );
+}
+
+function inConversation(item: number): void {
+  wantedPlace.set({ item, words: [] });
+  const { path, query } = routeNow();
+  if (query.get("tab") !== "both") go(path, { agent: query.get("agent") });
 }
 
 function CopyButton({ label, text }: { label: string; text: () => string }) {

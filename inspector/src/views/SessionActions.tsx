@@ -2,6 +2,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { Menu } from "../parts/Menu";
 import { Dialog, ErrorLine, save } from "../parts/small";
 import type { View } from "../state/conversation";
+import { isArchived } from "../state/listing";
 import { sessionList } from "../state/lists";
 import { pins, togglePin } from "../state/pins";
 import { address, go } from "../state/route";
@@ -15,6 +16,8 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
   const [error, setError] = useState<string | null>(null);
   useEffect(() => setError(null), [session]);
   const isPinned = useStore(pins).has(session?.id ?? "");
+  const { sessions } = useStore(sessionList);
+  const isPutAway = sessions.some((one) => one.sessionId === session?.id && isArchived(one));
   if (session === null) return null;
   const run = async (work: () => Promise<unknown>): Promise<void> => {
     try {
@@ -74,6 +77,9 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         </button>
         <button type="button" onClick={() => void run(share)}>
           Copy a link to share
+        </button>
+        <button type="button" onClick={() => void run(() => session.setMetadata({ archived: isPutAway ? null : true }))}>
+          {isPutAway ? "Take out of the archive" : "Archive"}
         </button>
         <button type="button" onClick={() => togglePin(session.id)}>
           {isPinned ? "Unpin" : "Pin to the top"}

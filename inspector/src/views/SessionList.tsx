@@ -1,8 +1,9 @@
 import type { SessionSummary } from "sandbox-agent-client";
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, lazy, Suspense, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { ago, Empty, ErrorLine, Status } from "../parts/small";
 import { Splitter } from "../parts/Splitter";
+import { arrange, GROUPS, isArchived, isShown, type Listing, listing, narrow, SHOWN, type Shown } from "../state/listing";
 import { sessionList } from "../state/lists";
 import { keyOf, type Live, liveness } from "../state/liveness";
 import { nameOf } from "../state/names";
@@ -11,31 +12,33 @@ import { address } from "../state/route";
 import { useStore } from "../state/store";
 import "./SessionList.css";
 
-const FILTERS = ["all", "asking", "working", "ended"] as const;
-type Filter = (typeof FILTERS)[number];
-const LABELS: Record<Filter, string> = { all: "All", asking: "Asking", working: "Working", ended: "Ended" };
+const SearchResults = lazy(async () => ({ default: (await import("./SearchResults")).SearchResults }));
+
+/** From so many characters on, conversations are searched as well. */
+const SEARCHED = 2;
 
 /** Every session on the server. */
 export function SessionList({ current, onNew }: { current: string | null; onNew: () => void }) {
   const { sessions, nextCursor, error, isLoaded } = useStore(sessionList);
   const live = useStore(liveness);
   const pinned = useStore(pins);
-  const [search, setSearch] = useState("");
-  const [filter, setFilter] = useState<Filter>("all");
-  const list = useRef<HTMLUListElement>(null);
+  const wanted = useStore(listing);
+  const [text, setText] = useState("");
+  const searched = useDeferredValue(text.trim());
+  const [isChoosing, setChoosing] = useState(false);
+  const lists = useRef<HTMLDivElement>(null);
   useEffect(() => sessionList.watch(), []);
-  const found = useMemo(() => {
-    const wanted = search.trim().toLowerCase();
-    const matching = sessions.filter((session) => isOf(session, filter, live) && (wanted === "" || wordsOf(session).includes(wanted)));
-    return [...matching.filter(({ sessionId }) => pinned.has(sessionId)), ...matching.filter(({ sessionId }) => !pinned.has(sessionId))];
-  }, [sessions, search, filter, live, pinned]);
-  const count = (one: Filter): number => sessions.filter((session) => isOf(session, one, live)).length;
+  const groups = useMemo(() => arrange(sessions, { ...wanted, text }, live, pinned), [sessions, wanted, text, live, pinned]);
+  const found = groups.flatMap((group) => group.sessions);
+  const count = (one: Shown): number => sessions.filter((session) => isShown(session, one, live)).length;
+  const offered = SHOWN.filter((one) => one === "all" || one === wanted.shown || count(one) > 0);
   const inTabOrder = found.find(({ sessionId }) => sessionId === current) ?? found[0];
+  const isSearch = searched.length >= SEARCHED;
   const onKey = (event: KeyboardEvent): void => {
-    const links = [...(list.current?.querySelectorAll("a") ?? [])];
+    const links = [...(lists.current?.querySelectorAll("a") ?? [])];
     const at = links.indexOf(document.activeElement as HTMLAnchorElement);
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: links.length - 1 }[event.key];
-    if (at === -1 || next === undefined) return;
+    if (next === undefined || (at === -1 && event.key !== "ArrowDown")) return;
     event.preventDefault();
     links[Math.max(0, Math.min(next, links.length - 1))]?.focus();
   };
@@ -46,40 +49,103 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
           <Icon name="add" />
           New session
         </button>
-        <input type="search" aria-label="Search sessions" placeholder="Title, agent or directory" value={search} onChange={(event) => setSearch(event.target.value)} />
-        {sessions.length > 0 && (
+        <div className="search-line">
+          <input type="search" aria-label="Search sessions" placeholder="Search everything" value={text} onChange={(event) => setText(event.target.value)} onKeyDown={onKey} />
+          {sessions.length > 0 && (
+            <button type="button" className="quiet icon-button" aria-label="Filter and group" title="Filter and group" aria-expanded={isChoosing} onClick={() => setChoosing(!isChoosing)}>
+              <Icon name="filter" />
+            </button>
+          )}
+        </div>
+        {isChoosing && <Choices wanted={wanted} sessions={sessions} />}
+        {offered.length > 1 && (
           <div className="filters" role="group" aria-label="Show">
-            {FILTERS.map((one) => (
-              <button key={one} type="button" className="quiet small" aria-pressed={one === filter} onClick={() => setFilter(one)}>
-                {LABELS[one]}
-                {one !== "all" && count(one) > 0 && <span className="muted">{count(one)}</span>}
+            {offered.map((one) => (
+              <button key={one} type="button" className="quiet small" aria-pressed={one === wanted.shown} onClick={() => narrow({ shown: one })}>
+                {one[0]?.toUpperCase() + one.slice(1)}
+                {one !== "all" && <span className="muted">{count(one)}</span>}
               </button>
             ))}
           </div>
         )}
       </div>
       <ErrorLine text={error} />
-      {isLoaded && found.length === 0 && error === null && <Nothing isSearch={sessions.length > 0} />}
-      <ul className="session-list" ref={list} onKeyDown={onKey}>
-        {found.map((session) => (
-          <Row
-            key={keyOf(session.agent, session.sessionId)}
-            session={session}
-            live={live[keyOf(session.agent, session.sessionId)]}
-            isCurrent={session.sessionId === current}
-            isPinned={pinned.has(session.sessionId)}
-            isInTabOrder={session === inTabOrder}
-          />
+      <div className="session-lists" ref={lists} onKeyDown={onKey}>
+        {isLoaded && found.length === 0 && error === null && !isSearch && <Nothing isSearch={sessions.length > 0} />}
+        {groups.map((group) => (
+          <section key={group.name} aria-label={group.name || "Sessions"}>
+            {group.name !== "" && (
+              <h2 className="group-name" title={group.name}>
+                <bdi>{shortPath(group.name)}</bdi>
+                <span className="muted">{group.sessions.length}</span>
+              </h2>
+            )}
+            <ul className="session-list">
+              {group.sessions.map((session) => (
+                <Row
+                  key={keyOf(session.agent, session.sessionId)}
+                  session={session}
+                  live={live[keyOf(session.agent, session.sessionId)]}
+                  isCurrent={session.sessionId === current}
+                  isPinned={pinned.has(session.sessionId)}
+                  isInTabOrder={session === inTabOrder}
+                />
+              ))}
+            </ul>
+          </section>
         ))}
-      </ul>
-      {nextCursor !== null && (
-        <button type="button" className="quiet" onClick={() => void sessionList.more()}>
-          Show more
-        </button>
-      )}
+        {nextCursor !== null && !isSearch && (
+          <button type="button" className="quiet" onClick={() => void sessionList.more()}>
+            Show more
+          </button>
+        )}
+        {isSearch && (
+          <Suspense fallback={null}>
+            <SearchResults text={searched} />
+          </Suspense>
+        )}
+      </div>
       <Splitter label="Width of the session list" name="sidebar-width" initial={288} min={200} max={560} />
     </aside>
   );
+}
+
+/** By agent and directory, of those that there are. */
+function Choices({ wanted, sessions }: { wanted: Listing; sessions: readonly SessionSummary[] }) {
+  const agents = [...new Set(sessions.map(({ agent }) => agent))].sort();
+  const directories = [...new Set(sessions.flatMap(({ cwd }) => cwd ?? []))].sort();
+  const chosen = (name: "agent" | "cwd", label: string, any: string, values: string[]) => (
+    <label>
+      <span>{label}</span>
+      <select value={wanted[name]} onChange={(event) => narrow({ [name]: event.target.value })}>
+        <option value="">{any}</option>
+        {values.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <div className="list-choices">
+      {chosen("agent", "Agent", "Any", agents)}
+      {chosen("cwd", "Directory", "Any", directories)}
+      <label>
+        <span>Group by</span>
+        <select value={wanted.group} onChange={(event) => narrow({ group: event.target.value as Listing["group"] })}>
+          {GROUPS.map((one) => (
+            <option key={one} value={one}>
+              {one === "none" ? "Nothing" : one[0]?.toUpperCase() + one.slice(1)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+/** The end of a path tells directories apart. */
+function shortPath(name: string): string {
+  return name.startsWith("/") ? name.split("/").slice(-2).join("/") : name;
 }
 
 function Nothing({ isSearch }: { isSearch: boolean }) {
@@ -101,8 +167,9 @@ interface RowProps {
 }
 
 function Row({ session, live, isCurrent, isPinned, isInTabOrder }: RowProps) {
-  const { agent, sessionId, cwd, updatedAt, ended, endedReason } = session;
+  const { agent, sessionId, cwd, updatedAt, ended, endedReason, lastError } = session;
   const name = nameOf(session);
+  const isQuiet = live !== "working" && live !== "asking";
   return (
     <li>
       <a href={address(["sessions", sessionId], { agent })} aria-current={isCurrent ? "page" : undefined} tabIndex={isInTabOrder ? 0 : -1}>
@@ -119,7 +186,9 @@ function Row({ session, live, isCurrent, isPinned, isInTabOrder }: RowProps) {
         </span>
         {!ended && live === "working" && <Status tone="busy">Working</Status>}
         {!ended && live === "asking" && <Status tone="ask">Asking</Status>}
-        {ended && <span className="tag">ended</span>}
+        {!ended && isQuiet && lastError != null && <Status tone="bad">Failed</Status>}
+        {ended && <span className="tag">{isArchived(session) ? "archived" : "ended"}</span>}
+        {!ended && isQuiet && lastError == null && isArchived(session) && <span className="tag">archived</span>}
         {ended && endedReason && (
           <span className="muted reason" title={endedReason}>
             {endedReason}
@@ -128,15 +197,4 @@ function Row({ session, live, isCurrent, isPinned, isInTabOrder }: RowProps) {
       </a>
     </li>
   );
-}
-
-function isOf({ agent, sessionId, ended }: SessionSummary, filter: Filter, live: Readonly<Record<string, Live>>): boolean {
-  if (filter === "all") return true;
-  if (filter === "ended") return ended;
-  return !ended && live[keyOf(agent, sessionId)] === filter;
-}
-
-function wordsOf(session: SessionSummary): string {
-  const { alias, sessionId, agent, cwd } = session;
-  return [nameOf(session), alias, sessionId, agent, cwd].filter(Boolean).join(" ").toLowerCase();
 }

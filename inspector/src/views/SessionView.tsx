@@ -1,12 +1,14 @@
-import { lazy, Suspense, useEffect, useMemo } from "react";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
 import { Splitter } from "../parts/Splitter";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
 import { liveness } from "../state/liveness";
+import { wantedPlace } from "../state/places";
 import { address, useRoute } from "../state/route";
 import { connections } from "../state/server";
 import { useStore } from "../state/store";
+import { money } from "../state/text";
 import { ConversationView } from "./ConversationView";
 import { Dock } from "./Dock";
 import { SessionActions } from "./SessionActions";
@@ -18,7 +20,11 @@ const FilesView = lazy(async () => ({ default: (await import("./FilesView")).Fil
 const ChangesView = lazy(async () => ({ default: (await import("./ChangesView")).ChangesView }));
 const ProtocolView = lazy(async () => ({ default: (await import("./ProtocolView")).ProtocolView }));
 
-const TABS = ["conversation", "protocol", "both", "files", "changes"] as const;
+const ProcessesView = lazy(async () => ({ default: (await import("./ProcessesView")).ProcessesView }));
+
+const UsageView = lazy(async () => ({ default: (await import("./UsageView")).UsageView }));
+
+const TABS = ["conversation", "protocol", "both", "files", "changes", "terminal"] as const;
 type Tab = (typeof TABS)[number];
 
 export function SessionView({ id, agent }: { id: string; agent: string | null }) {
@@ -27,6 +33,12 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
   const { query } = useRoute();
   const tab = (TABS as readonly string[]).includes(query.get("tab") ?? "") ? (query.get("tab") as Tab) : "conversation";
   const { timeline, version, session, isReady, error } = view;
+  const at = query.get("at");
+  const words = query.get("find");
+  useEffect(() => {
+    const item = at === null || !isReady ? null : timeline.journal.itemAt(Number(at));
+    if (item !== null) wantedPlace.set({ item, words: words?.split(" ") ?? [] });
+  }, [at, words, isReady, timeline]);
   const isLocked = session === null || session.setup.meta.readOnly === true || timeline.ended !== null;
   const root = String(session?.setup.meta["cwd"] ?? summaryOf(id)?.cwd ?? "/");
   if (error !== null) {
@@ -43,6 +55,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
     <main className="session">
       <SessionHeader view={view} id={id} tab={tab} />
       <WhyReadOnly view={view} id={id} />
+      <NotAvailable meta={session?.setup.meta ?? {}} />
       {!isReady && (
         <p className="loading" role="status">
           Reading the history
@@ -60,6 +73,7 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
           {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
           {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
           {tab === "changes" && <ChangesView timeline={timeline} version={version} root={root} sessionId={id} agent={session?.agent ?? agent ?? ""} />}
+          {tab === "terminal" && <ProcessesView session={{ id, agent: session?.agent ?? agent ?? "" }} />}
         </Suspense>
       </div>
     </main>
@@ -128,6 +142,20 @@ function WhyReadOnly({ view: { timeline, session }, id }: { view: View; id: stri
   );
 }
 
+/** What the directory has for sessions, and this one could not get. */
+function NotAvailable({ meta }: { meta: Record<string, unknown> }) {
+  const missing = ([["mcp", "MCP server"], ["skills", "Skills"]] as const).flatMap(([kind, words]) =>
+    Object.entries((meta[kind] ?? {}) as Record<string, { applied?: boolean; reason?: string }>)
+      .filter(([, { applied }]) => applied === false)
+      .map(([name, { reason }]) => `${words} ${name}: ${reason ?? "not available"}`),
+  );
+  return missing.map((line) => (
+    <p key={line} className="why bad" role="status">
+      {line}
+    </p>
+  ));
+}
+
 function SessionStatus({ view, isOffline }: { view: View; isOffline: boolean }) {
   const { timeline, session } = view;
   if (isOffline) return <Status tone="bad">Reconnecting</Status>;
@@ -139,16 +167,20 @@ function SessionStatus({ view, isOffline }: { view: View; isOffline: boolean }) 
 }
 
 function Usage({ timeline }: { timeline: View["timeline"] }) {
-  const { usage } = timeline;
+  const { usage, spending } = timeline;
+  const [isOpen, setOpen] = useState(false);
   if (usage === null) return null;
   const cost = usage.cost ? ` · ${money(usage.cost)}` : "";
   return (
-    <span title="Tokens in the context window">
-      {usage.used.toLocaleString("en")} of {usage.size.toLocaleString("en")} tokens{cost}
-    </span>
+    <>
+      <button type="button" className="quiet usage-link" title="Tokens in the context window; show each turn" onClick={() => setOpen(true)}>
+        {usage.used.toLocaleString("en")} of {usage.size.toLocaleString("en")} tokens{cost}
+      </button>
+      {isOpen && (
+        <Suspense fallback={null}>
+          <UsageView turns={spending.turns} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
   );
-}
-
-function money({ amount, currency }: { amount: number; currency: string }): string {
-  return `${amount.toFixed(amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2)} ${currency}`;
 }

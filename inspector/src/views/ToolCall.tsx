@@ -2,28 +2,33 @@ import type { ContentBlock, ToolCall, ToolCallContent } from "@agentclientprotoc
 import { lazy, type MouseEvent, Suspense, useRef, useState } from "react";
 import { plainText } from "../parts/ansi";
 import { MarkdownText } from "../parts/markdown";
-import { bytes, Dialog, Status } from "../parts/small";
+import { bytes, Dialog, Status, took } from "../parts/small";
 import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
-import type { AskItem } from "../state/timeline";
+import type { AskItem } from "../state/items";
 import { Outcome } from "./Outcome";
 import { Icon, iconOfTool } from "../parts/Icon";
 import "./ToolCall.css";
 
 const DiffView = lazy(async () => ({ default: (await import("../parts/DiffView")).DiffView }));
 
-const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad" } as const;
-const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed" } as const;
+const TONES = { pending: "idle", in_progress: "busy", completed: "good", failed: "bad", paused: "idle", cancelled: "idle" } as const;
+const WORDS = { pending: "Pending", in_progress: "Running", completed: "Done", failed: "Failed", paused: "Paused", cancelled: "Cancelled" } as const;
 const LONG = 4_000;
+/** Milliseconds from which on it is told how long a step took. Where somebody was asked it would tell how long he took. */
+const NOTABLE = 500;
 
 interface CardProps {
   call: ToolCall;
   terminals: Terminal[];
   asks: AskItem[];
+  /** When it was told of, and when it was over; null while it runs. */
+  time: number;
+  ended: number | null;
 }
 
 /** A step of the turn: one quiet line, which unfolds. Who allowed it is told with it. */
-export function ToolCard({ call, terminals, asks }: CardProps) {
+export function ToolCard({ call, terminals, asks, time, ended }: CardProps) {
   const [choice, setChoice] = useState<boolean | null>(null);
   const wasOpen = useRef(false);
   const isAsking = asks.some(({ outcome }) => outcome === null);
@@ -47,6 +52,7 @@ export function ToolCard({ call, terminals, asks }: CardProps) {
         {call.title}
       </span>
       {isAsking ? <Status tone="ask">Asking</Status> : <ToolStatus status={status} />}
+      {ended !== null && asks.length === 0 && ended - time >= NOTABLE && <span className="tool-took">{took(ended - time)}</span>}
     </>
   );
   const toggle = (event: MouseEvent): void => {
@@ -87,14 +93,15 @@ function ToolStatus({ status }: { status: string }) {
 
 export function ToolContents({ call, terminals = [] }: { call: ToolCall; terminals?: Terminal[] }) {
   const isRunning = call.status === "in_progress" || call.status === "pending";
+  const places = call.locations?.filter(({ path }) => !changes(call, path)) ?? []; // a diff says itself where it is
   return (
     <div className="tool-body">
-      {(call.locations?.length ?? 0) > 0 && (
+      {places.length > 0 && (
         <p className="locations mono">
-          {call.locations?.map(({ path, line }, index) => <span key={index}>{line == null ? path : `${path}:${line}`}</span>)}
+          {places.map(({ path, line }, index) => <span key={index}>{line == null ? path : `${path}:${line}`}</span>)}
         </p>
       )}
-      {isShown(call.rawInput) && <Raw label="Input" value={call.rawInput} />}
+      <Input value={call.rawInput} />
       {terminals.map((terminal) => (
         <TerminalCard key={terminal.id} terminal={terminal} isRunning={isRunning} />
       ))}
@@ -193,6 +200,38 @@ function ZoomableImage({ source }: { source: string }) {
           <img className="large-image" alt="From the conversation, enlarged" src={source} />
         </Dialog>
       )}
+    </>
+  );
+}
+
+function changes(call: ToolCall, path: string): boolean {
+  return call.content?.some((one) => one.type === "diff" && one.path === path) ?? false;
+}
+
+/** What a tool call would do is told by what it brings along: its title needs not say it again. */
+export function isToldBelow(name: string, call: Pick<ToolCall, "rawInput" | "content">): boolean {
+  const command = commandOf(call.rawInput);
+  return (command !== null && name.includes(command)) || (call.content ?? []).some((one) => one.type === "diff" && name.includes(one.path));
+}
+
+/** The command line that a tool call would run, where it says it. */
+function commandOf(input: unknown): string | null {
+  const { command } = (input ?? {}) as { command?: unknown };
+  const line = Array.isArray(command) ? command.join(" ") : command;
+  return typeof line === "string" ? line : null;
+}
+
+/** A command reads as one; whatever else was given stands below it. */
+function Input({ value }: { value: unknown }) {
+  const line = commandOf(value);
+  if (line === null) return isShown(value) ? <Raw label="Input" value={value} /> : null;
+  const { command: _, ...rest } = value as { command: unknown };
+  return (
+    <>
+      <pre className="output mono command" tabIndex={0}>
+        {plainText(line)}
+      </pre>
+      {isShown(rest) && <Raw label="Input" value={rest} />}
     </>
   );
 }

@@ -132,6 +132,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent}/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Removed; use `GET /v1/agents/{agent}?config=true (models)`
+         * @deprecated
+         */
+        get: operations["removedGetAgentsAgentModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent}/modes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Removed; use `GET /v1/agents/{agent}?config=true (modes)`
+         * @deprecated
+         */
+        get: operations["removedGetAgentsAgentModes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/config/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an MCP server of a directory
+         * @description Without a name, returns `{entries}`: all that a session there would get, also from directories above.
+         */
+        get: operations["readMcpConfig"];
+        /**
+         * Set an MCP server for a directory
+         * @description Stored in `.sandbox-agent/config` of the directory. `{type: local, command, args, env, cwd}` or `{type: remote, url, transport: http|sse, headers, bearerTokenEnvVar, envHeaders, oauth}`, with `enabled` and `timeoutMs`. `${NAME}` in values of `env` and `headers`, `bearerTokenEnvVar` and `envHeaders` name variables of the server's environment, looked up when a session starts. Every new session there or below gets it; of one name, the nearest directory's.
+         */
+        put: operations["writeMcpConfig"];
+        post?: never;
+        /** Remove an MCP server from a directory */
+        delete: operations["deleteMcpConfig"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/config/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get skills of a directory
+         * @description Without a name, returns `{entries}`: all that a session there would get, also from directories above.
+         */
+        get: operations["readSkillsConfig"];
+        /**
+         * Set skills for a directory
+         * @description Stored in `.sandbox-agent/config` of the directory. `{sources: [{type: local|git|github, source, skills, ref, subpath}]}`. Every new session there or below gets it; of one name, the nearest directory's.
+         */
+        put: operations["writeSkillsConfig"];
+        post?: never;
+        /** Remove skills from a directory */
+        delete: operations["deleteSkillsConfig"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -141,7 +231,7 @@ export interface paths {
         };
         /**
          * Stream all changes on the server (server-sent events)
-         * @description Each event is a JSON object: `type` is `session.created`, `session.updated`, `session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, `question.settled`, `agent.changed` or `install.progress`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch the lists again.
+         * @description Each event is a JSON object: `type` is `session.created`, `session.updated`, `session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, `question.settled`, `agent.changed`, `install.progress`, `process.started`, `process.exited` or `process.deleted`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch the lists again.
          */
         get: operations["followEvents"];
         put?: never;
@@ -159,7 +249,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a directory */
+        /**
+         * List a directory
+         * @description Without `path`, the working directory of the session, if given, or of the server.
+         */
         get: operations["listEntries"];
         put?: never;
         post?: never;
@@ -332,6 +425,209 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List processes
+         * @description Oldest first: those that run, also the commands of agents (`owner` `agent`), and the newest that have exited.
+         */
+        get: operations["listProcesses"];
+        put?: never;
+        /**
+         * Start a process
+         * @description It runs until it exits or is stopped, or the server stops; with `tty`, in a terminal. The process runs in a process group of its own, with the environment that agents get and `env` on top. Its working directory must lie within `fs_root`. A program that cannot be found is a 400 that names it.
+         */
+        post: operations["startProcess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a process */
+        get: operations["showProcess"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a process that has exited
+         * @description With its log. 409 while it runs.
+         */
+        delete: operations["deleteProcess"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write to a process's input
+         * @description `data` is base64 unless `encoding` says `utf8`. Waits up to 10 seconds for the process to read it.
+         */
+        post: operations["writeProcessInput"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/kill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Kill a process (SIGKILL)
+         * @description Kills the whole process group. Waits up to `waitMs` for the exit.
+         */
+        post: operations["killProcess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read or follow the output of a process
+         * @description With `follow=true` the answer is a stream of server-sent events: `log` with one entry each, its `sequence` being the event id; `cut` if entries are not kept any more; at the end `exit` with the process. `Last-Event-ID` resumes after that entry. A slow reader holds nobody, and is told what it missed; one that asks for `hold` misses nothing, and the process waits for it.
+         */
+        get: operations["readProcessLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop a process (SIGTERM)
+         * @description Signals the whole process group, with `signal` if given; SIGTERM also hangs up a terminal. Waits up to `waitMs` for the exit.
+         */
+        post: operations["stopProcess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/terminal/resize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resize a process's terminal */
+        post: operations["resizeProcessTerminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/{id}/terminal/ws": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Open a process's terminal (WebSocket)
+         * @description An upgrade; `access_token` or `ticket` in the query, or `bearer.TOKEN` as a subprotocol, for clients that cannot send headers. The server sends output as binary frames, one for each entry of the log after the number in `{"type":"ready","processId","after"}`, then `{"type":"exit","exitCode","signal"}`; `{"type":"error","message"}` if something is wrong, with `cut` if output is not kept any more. The client sends `{"type":"input","data","encoding"}` (`utf8` or `base64`), `{"type":"resize","cols","rows"}` and `{"type":"close"}`. With `after=N` it resumes after entry N, otherwise it starts with the latest output. Any number of clients can be attached; the terminal has the size of the one who typed last.
+         */
+        get: operations["openProcessTerminal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the limits of processes */
+        get: operations["showProcessConfig"];
+        put?: never;
+        /**
+         * Change the limits of processes
+         * @description Until the server stops; the settings have the limits that it starts with.
+         */
+        post: operations["changeProcessConfig"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a command and wait for it
+         * @description The whole process group ends with the command, with the time limit, or when the client closes the connection. The process runs in a process group of its own, with the environment that agents get and `env` on top. Its working directory must lie within `fs_root`. A program that cannot be found is a 400 that names it.
+         */
+        post: operations["runProcess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/rpc": {
         parameters: {
             query?: never;
@@ -352,6 +648,26 @@ export interface paths {
         post: operations["sendMessage"];
         /** Close a connection; its sessions continue */
         delete: operations["closeConnection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search conversations
+         * @description Full-text search over prompts, messages, thoughts and titles of all sessions. All words must occur in one passage, `"quoted words"` in this order; the last word may be unfinished. `sequence` says where in the history a hit begins.
+         */
+        get: operations["searchSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -387,7 +703,171 @@ export interface paths {
          */
         get: operations["showSession"];
         put?: never;
+        /**
+         * Removed; use `session/new`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsId"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Removed; use `_sandboxagent/session/events`
+         * @deprecated
+         */
+        get: operations["removedGetSessionsIdEvents"];
+        put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/events/sse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Removed; use `GET /v1/rpc`
+         * @deprecated
+         */
+        get: operations["removedGetSessionsIdEventsSse"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `session/prompt`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/messages/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `session/prompt`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdMessagesStream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/permissions/{permission}/reply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `session/request_permission`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdPermissionsPermissionReply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/questions/{question}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `_sandboxagent/session/request_question`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdQuestionsQuestionReject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/questions/{question}/reply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `_sandboxagent/session/request_question`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdQuestionsQuestionReply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/terminate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Removed; use `_sandboxagent/session/terminate`
+         * @deprecated
+         */
+        post: operations["removedPostSessionsIdTerminate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -442,7 +922,8 @@ export interface components {
          * AgentInfo
          * @description `source`: where the installed agent came from. `verified`: whether its checksum or registry was checked.
          *
-         *         `models`, `modes` and `configOptions` are null without `?config=true`.
+         *         `models`, `modes` and `configOptions` are what the agent last offered; null if that is not known. `?config=true`
+         *         asks the agent.
          */
         AgentInfo: {
             /** @default [] */
@@ -458,11 +939,15 @@ export interface components {
             installed: boolean;
             /** @default  */
             instructions: string;
+            /** @enum {unknown} */
+            isolation: "process" | "session";
             /** @default null */
             models: Record<string, never>[] | null;
             /** @default null */
             modes: Record<string, never>[] | null;
             name: string;
+            /** @default null */
+            origin: ("non_registry" | "registry") | null;
             /** @default null */
             path: string | null;
             /** @default null */
@@ -511,6 +996,12 @@ export interface components {
             createdAt: string;
             isStreaming: boolean;
             lastEventId: number;
+        };
+        /** FoundSession */
+        FoundSession: {
+            hits: components["schemas"]["SearchHit"][];
+            moreHits: number;
+            session: components["schemas"]["SessionSummary"];
         };
         /** FsActionResult */
         FsActionResult: {
@@ -561,6 +1052,13 @@ export interface components {
             uptimeMs: number;
             version: string;
         };
+        /**
+         * InputTaken
+         * @description Fewer bytes than were sent if the process did not read them in time.
+         */
+        InputTaken: {
+            bytesWritten: number;
+        };
         /** InstallBody */
         InstallBody: {
             /** @default null */
@@ -582,12 +1080,41 @@ export interface components {
             /** @default null */
             version: string | null;
         };
+        /**
+         * LogCut
+         * @description Entries that are over the limit of the log and are not kept.
+         */
+        LogCut: {
+            fromSequence: number;
+            toSequence: number;
+        };
+        /**
+         * LogEntry
+         * @description `data` is base64. Numbers have no holes, over all streams of the process.
+         */
+        LogEntry: {
+            data: string;
+            encoding: string;
+            sequence: number;
+            /** @enum {unknown} */
+            stream: "combined" | "pty" | "stderr" | "stdout";
+            timestampMs: number;
+        };
         /** MoveBody */
         MoveBody: {
             from: string;
             /** @default false */
             overwrite: boolean;
             to: string;
+        };
+        /**
+         * Part
+         * @description A piece of a snippet; `is_match` where it is what was looked for.
+         */
+        Part: {
+            /** @default false */
+            isMatch: boolean;
+            text: string;
         };
         /**
          * PendingRequest
@@ -611,6 +1138,128 @@ export interface components {
             /** @example urn:sandbox-agent:error:not_found */
             type: string;
         };
+        /**
+         * ProcessConfig
+         * @description The limits of processes. They start as the settings say; a change lasts until the server stops.
+         */
+        ProcessConfig: {
+            defaultRunTimeoutMs: number;
+            maxConcurrentProcesses: number;
+            maxInputBytesPerRequest: number;
+            maxLogBytesPerProcess: number;
+            maxOutputBytes: number;
+            maxRunTimeoutMs: number;
+        };
+        /**
+         * ProcessInfo
+         * @description A process that has exited has either `exitCode` or `signal`. Commands of agents have `owner` `agent`.
+         */
+        ProcessInfo: {
+            /** @default null */
+            agent: string | null;
+            args: string[];
+            command: string;
+            createdAtMs: number;
+            /** @default null */
+            cwd: string | null;
+            /** @default null */
+            exitCode: number | null;
+            /** @default null */
+            exitedAtMs: number | null;
+            id: string;
+            interactive: boolean;
+            /** @default false */
+            lost: boolean;
+            /** @enum {unknown} */
+            owner: "agent" | "desktop" | "system" | "user";
+            /** @default null */
+            pid: number | null;
+            /** @default null */
+            sessionId: string | null;
+            /** @default null */
+            signal: string | null;
+            /** @enum {unknown} */
+            status: "exited" | "running";
+            tty: boolean;
+        };
+        /**
+         * ProcessInput
+         * @description `eof` closes the input afterwards; on a terminal, send Ctrl-D (``) instead.
+         */
+        ProcessInput: {
+            data: string;
+            /** @default null */
+            encoding: ("base64" | "text" | "utf8") | null;
+            /** @default false */
+            eof: boolean;
+        };
+        /** ProcessList */
+        ProcessList: {
+            processes: components["schemas"]["ProcessInfo"][];
+        };
+        /** ProcessLogs */
+        ProcessLogs: {
+            cut: components["schemas"]["LogCut"] | null;
+            entries: components["schemas"]["LogEntry"][];
+            processId: string;
+            /** @enum {unknown} */
+            stream: "combined" | "pty" | "stderr" | "stdout";
+        };
+        /**
+         * ProcessResult
+         * @description `exitCode` is null if it was ended by a signal, which `signal` names, or by the time limit.
+         */
+        ProcessResult: {
+            durationMs: number;
+            exitCode: number | null;
+            signal: string | null;
+            stderr: string;
+            stderrTruncated: boolean;
+            stdout: string;
+            stdoutTruncated: boolean;
+            timedOut: boolean;
+        };
+        /**
+         * ProcessStatus
+         * @description A running process. `session` is the one that has it to itself; null where sessions share it.
+         */
+        ProcessStatus: {
+            pid: number;
+            session: string | null;
+            uptimeMs: number;
+        };
+        /**
+         * Removed
+         * @description The endpoint belonged to the previous API. `replacement` names what to use instead.
+         */
+        Removed: {
+            detail: string;
+            instance: string;
+            replacement: string | null;
+            /** @constant */
+            status: 410;
+            title: string;
+            /** @constant */
+            type: "urn:sandbox-agent:error:v1_removed";
+        };
+        /** RunProcess */
+        RunProcess: {
+            /** @default [] */
+            args: string[];
+            command: string;
+            /** @default null */
+            cwd: string | null;
+            /** @default {} */
+            env: {
+                [key: string]: string;
+            };
+            /** @default null */
+            maxOutputBytes: number | null;
+            /** @default null */
+            sessionId: string | null;
+            /** @default null */
+            timeoutMs: number | null;
+        };
         /** Runtime */
         Runtime: {
             /** @enum {unknown} */
@@ -618,12 +1267,37 @@ export interface components {
             min_version: string;
         };
         /**
+         * SearchHit
+         * @description `sequence` is where the passage begins in the session's history.
+         */
+        SearchHit: {
+            /** @enum {unknown} */
+            kind: "message" | "prompt" | "thought" | "title" | "tool";
+            sequence: number;
+            snippet: components["schemas"]["Part"][];
+            time: string;
+        };
+        /**
+         * SearchResult
+         * @description The session that said it last comes first. `isComplete` is false if there may be more: the last second of a
+         *         conversation is not indexed yet, and a search is limited in what it looks at.
+         */
+        SearchResult: {
+            isComplete: boolean;
+            sessions: components["schemas"]["FoundSession"][];
+        };
+        /**
          * ServerStatus
-         * @description The agent's process. `stopped` is also one that has not been needed yet.
+         * @description The agent's processes. `stopped` is also one that has not been needed yet.
+         *
+         *         `pid` and `uptimeMs` are those of the process that has run longest; `restartCount` and `sessions` are of all.
          */
         ServerStatus: {
             lastError: string | null;
             pid: number | null;
+            processes: components["schemas"]["ProcessStatus"][];
+            /** @default null */
+            protocolVersion: number | null;
             restartCount: number;
             sessions: number;
             /** @enum {unknown} */
@@ -632,6 +1306,7 @@ export interface components {
         };
         /** SessionDetail */
         SessionDetail: {
+            additionalDirectories: string[];
             agent: string;
             alias: string | null;
             attachedConnections: components["schemas"]["AttachedConnection"][];
@@ -642,18 +1317,24 @@ export interface components {
             endedAt: string | null;
             endedReason: string | null;
             eventCount: number;
+            firstPrompt: string | null;
             isBusy: boolean;
             isLive: boolean;
             lastActivityAt: string;
+            lastError: string | null;
+            mcp: Record<string, never>;
             metadata: Record<string, never>;
             mode: string | null;
             model: string | null;
             models: Record<string, never>[];
             modes: Record<string, never>[];
+            nativeSessionId: string;
             pendingPermissions: components["schemas"]["PendingRequest"][];
             pendingQuestions: components["schemas"]["PendingRequest"][];
+            permissionMode: string | Record<string, never> | null;
             queuedPrompts: number;
             sessionId: string;
+            skills: unknown;
             title: string | null;
             updatedAt: string;
         };
@@ -669,6 +1350,7 @@ export interface components {
         };
         /** SessionSummary */
         SessionSummary: {
+            additionalDirectories: string[];
             agent: string;
             alias: string | null;
             createdAt: string;
@@ -677,19 +1359,49 @@ export interface components {
             endedAt: string | null;
             endedReason: string | null;
             eventCount: number;
+            firstPrompt: string | null;
+            lastError: string | null;
+            mcp: Record<string, never>;
             metadata: Record<string, never>;
             mode: string | null;
             model: string | null;
+            nativeSessionId: string;
+            permissionMode: string | Record<string, never> | null;
             sessionId: string;
+            skills: unknown;
             title: string | null;
             updatedAt: string;
+        };
+        /** StartProcess */
+        StartProcess: {
+            /** @default [] */
+            args: string[];
+            /** @default 80 */
+            cols: number;
+            command: string;
+            /** @default null */
+            cwd: string | null;
+            /** @default {} */
+            env: {
+                [key: string]: string;
+            };
+            /** @default false */
+            hold: boolean;
+            /** @default false */
+            interactive: boolean;
+            /** @default 24 */
+            rows: number;
+            /** @default null */
+            sessionId: string | null;
+            /** @default false */
+            tty: boolean;
         };
         /** StoreHealth */
         StoreHealth: {
             /** @default 0 */
             damaged: number;
             /** @enum {unknown} */
-            kind: "memory" | "sqlite";
+            kind: "memory" | "postgresql" | "sqlite";
             /** @default 0 */
             lostEntries: number;
             /** @default null */
@@ -702,6 +1414,11 @@ export interface components {
             setAside: string[];
             /** @enum {unknown} */
             state: "degraded" | "ok";
+        };
+        /** TerminalSize */
+        TerminalSize: {
+            cols: number;
+            rows: number;
         };
         /**
          * Ticket
@@ -1371,6 +2088,7 @@ export interface operations {
                      *           "instructions": "comes with the server",
                      *           "runtime": null,
                      *           "artifacts": [],
+                     *           "isolation": "process",
                      *           "capabilities": {
                      *             "loadSession": true
                      *           },
@@ -1380,7 +2098,14 @@ export interface operations {
                      *             "restartCount": 0,
                      *             "lastError": null,
                      *             "pid": 4711,
-                     *             "sessions": 2
+                     *             "sessions": 2,
+                     *             "processes": [
+                     *               {
+                     *                 "pid": 4711,
+                     *                 "session": null,
+                     *                 "uptimeMs": 12000
+                     *               }
+                     *             ]
                      *           },
                      *           "models": [
                      *             {
@@ -1474,6 +2199,7 @@ export interface operations {
                      *       "instructions": "comes with the server",
                      *       "runtime": null,
                      *       "artifacts": [],
+                     *       "isolation": "process",
                      *       "capabilities": {
                      *         "loadSession": true
                      *       },
@@ -1483,7 +2209,14 @@ export interface operations {
                      *         "restartCount": 0,
                      *         "lastError": null,
                      *         "pid": 4711,
-                     *         "sessions": 2
+                     *         "sessions": 2,
+                     *         "processes": [
+                     *           {
+                     *             "pid": 4711,
+                     *             "session": null,
+                     *             "uptimeMs": 12000
+                     *           }
+                     *         ]
                      *       },
                      *       "models": [
                      *         {
@@ -1760,6 +2493,556 @@ export interface operations {
             };
         };
     };
+    removedGetAgentsAgentModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedGetAgentsAgentModes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readMcpConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                mcpName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    writeMcpConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                mcpName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description No content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteMcpConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                mcpName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readSkillsConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                skillName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    writeSkillsConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                skillName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description No content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteSkillsConfig: {
+        parameters: {
+            query: {
+                directory: string;
+                skillName?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     followEvents: {
         parameters: {
             query?: {
@@ -1829,8 +3112,8 @@ export interface operations {
     };
     listEntries: {
         parameters: {
-            query: {
-                path: string;
+            query?: {
+                path?: string;
                 sessionId?: string;
             };
             header?: never;
@@ -2740,7 +4023,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "ok",
-                     *       "version": "0.1.0",
+                     *       "version": "0.2.0",
                      *       "uptimeMs": 86400000,
                      *       "store": {
                      *         "kind": "sqlite",
@@ -2866,6 +4149,1048 @@ export interface operations {
             };
             /** @description Host or Origin not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listProcesses: {
+        parameters: {
+            query?: {
+                owner?: "agent" | "desktop" | "system" | "user";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessList"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    startProcess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartProcess"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unknown session */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    showProcess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteProcess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    writeProcessInput: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProcessInput"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputTaken"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    killProcess: {
+        parameters: {
+            query?: {
+                waitMs?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readProcessLogs: {
+        parameters: {
+            query?: {
+                follow?: boolean;
+                hold?: boolean;
+                since?: number;
+                stream?: "combined" | "pty" | "stderr" | "stdout";
+                tail?: number;
+            };
+            header?: {
+                /** @description Sequence of the last entry received; with `follow`. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessLogs"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stopProcess: {
+        parameters: {
+            query?: {
+                signal?: "HUP" | "INT" | "QUIT" | "TERM" | "USR1" | "USR2";
+                waitMs?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resizeProcessTerminal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TerminalSize"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TerminalSize"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    openProcessTerminal: {
+        parameters: {
+            query?: {
+                after?: number;
+                resizes?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    showProcessConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessConfig"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    changeProcessConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProcessConfig"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessConfig"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    runProcess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunProcess"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessResult"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unknown session */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Payload too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3189,6 +5514,138 @@ export interface operations {
             };
         };
     };
+    searchSessions: {
+        parameters: {
+            query: {
+                limit?: number;
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sessions": [
+                     *         {
+                     *           "session": {
+                     *             "sessionId": "mock-5a0c",
+                     *             "agent": "mock",
+                     *             "alias": "my-session",
+                     *             "title": "Fix the tests",
+                     *             "firstPrompt": "The tests are flaky: find out why",
+                     *             "lastError": null,
+                     *             "cwd": "/work/project",
+                     *             "mode": "ask",
+                     *             "model": "mock-large",
+                     *             "createdAt": "2026-01-31T12:00:00.000Z",
+                     *             "updatedAt": "2026-01-31T12:05:00.000Z",
+                     *             "ended": false,
+                     *             "endedAt": null,
+                     *             "endedReason": null,
+                     *             "eventCount": 42,
+                     *             "nativeSessionId": "mock-5a0c",
+                     *             "additionalDirectories": [
+                     *               "/work/shared"
+                     *             ],
+                     *             "permissionMode": "ask",
+                     *             "mcp": {
+                     *               "files": {
+                     *                 "type": "stdio",
+                     *                 "command": "mcp-files",
+                     *                 "args": [
+                     *                   "--root",
+                     *                   "/work"
+                     *                 ],
+                     *                 "env": {}
+                     *               }
+                     *             },
+                     *             "skills": null,
+                     *             "metadata": {}
+                     *           },
+                     *           "hits": [
+                     *             {
+                     *               "sequence": 17,
+                     *               "time": "2026-01-31T12:01:00.000Z",
+                     *               "kind": "message",
+                     *               "snippet": [
+                     *                 {
+                     *                   "text": "The "
+                     *                 },
+                     *                 {
+                     *                   "text": "flaky",
+                     *                   "isMatch": true
+                     *                 },
+                     *                 {
+                     *                   "text": " test waits for a port …"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "moreHits": 0
+                     *         }
+                     *       ],
+                     *       "isComplete": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listSessions: {
         parameters: {
             query?: {
@@ -3218,6 +5675,8 @@ export interface operations {
                      *           "agent": "mock",
                      *           "alias": "my-session",
                      *           "title": "Fix the tests",
+                     *           "firstPrompt": "The tests are flaky: find out why",
+                     *           "lastError": null,
                      *           "cwd": "/work/project",
                      *           "mode": "ask",
                      *           "model": "mock-large",
@@ -3227,6 +5686,23 @@ export interface operations {
                      *           "endedAt": null,
                      *           "endedReason": null,
                      *           "eventCount": 42,
+                     *           "nativeSessionId": "mock-5a0c",
+                     *           "additionalDirectories": [
+                     *             "/work/shared"
+                     *           ],
+                     *           "permissionMode": "ask",
+                     *           "mcp": {
+                     *             "files": {
+                     *               "type": "stdio",
+                     *               "command": "mcp-files",
+                     *               "args": [
+                     *                 "--root",
+                     *                 "/work"
+                     *               ],
+                     *               "env": {}
+                     *             }
+                     *           },
+                     *           "skills": null,
                      *           "metadata": {}
                      *         }
                      *       ],
@@ -3300,6 +5776,8 @@ export interface operations {
                      *       "agent": "mock",
                      *       "alias": "my-session",
                      *       "title": "Fix the tests",
+                     *       "firstPrompt": "The tests are flaky: find out why",
+                     *       "lastError": null,
                      *       "cwd": "/work/project",
                      *       "mode": "ask",
                      *       "model": "mock-large",
@@ -3309,6 +5787,23 @@ export interface operations {
                      *       "endedAt": null,
                      *       "endedReason": null,
                      *       "eventCount": 42,
+                     *       "nativeSessionId": "mock-5a0c",
+                     *       "additionalDirectories": [
+                     *         "/work/shared"
+                     *       ],
+                     *       "permissionMode": "ask",
+                     *       "mcp": {
+                     *         "files": {
+                     *           "type": "stdio",
+                     *           "command": "mcp-files",
+                     *           "args": [
+                     *             "--root",
+                     *             "/work"
+                     *           ],
+                     *           "env": {}
+                     *         }
+                     *       },
+                     *       "skills": null,
                      *       "metadata": {},
                      *       "lastActivityAt": "2026-01-31T12:05:00.000Z",
                      *       "isLive": true,
@@ -3391,6 +5886,450 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedGetSessionsIdEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedGetSessionsIdEventsSse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdMessagesStream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdPermissionsPermissionReply: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                permission: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdQuestionsQuestionReject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                question: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdQuestionsQuestionReply: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                question: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description Service unavailable; try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removedPostSessionsIdTerminate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Host or Origin not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Removed"];
                 };
             };
             /** @description Service unavailable; try again later */

@@ -6,7 +6,9 @@ import { Files } from "./files.js";
 import { type Fetch, Http } from "./http.js";
 import type { AskHandlers } from "./questions.js";
 import type { BackoffOptions } from "./rpc/backoff.js";
+import { META } from "./rpc/messages.js";
 import type { ConnectionState } from "./rpc/stream.js";
+import { Processes } from "./processes.js";
 import { Roster } from "./roster.js";
 import { Sessions } from "./sessions.js";
 
@@ -15,6 +17,8 @@ export interface ClientOptions extends AskHandlers {
   agent?: string;
   /** How this client calls itself towards the server. */
   name?: string;
+  /** Hear agents in their own version of ACP, as the history has it; otherwise all is told in version 1. */
+  asSpoken?: boolean;
   fetch?: Fetch;
   backoff?: BackoffOptions;
   /** Milliseconds without a connection after which everything that waits fails; never by default. */
@@ -35,6 +39,7 @@ export class SandboxAgent {
   readonly agents: Agents;
   readonly sessions: Sessions;
   readonly files: Files;
+  readonly processes: Processes;
   readonly #http: Http;
   readonly #options: ConnectOptions;
   readonly #connections = new Map<string, Promise<AgentConnection>>();
@@ -48,6 +53,7 @@ export class SandboxAgent {
     this.url = this.#http.url;
     this.agents = new Agents(this.#http);
     this.files = new Files(this.#http);
+    this.processes = new Processes(this.#http);
     this.sessions = new Sessions(
       this.#http,
       (agent) => this.connection(agent),
@@ -91,6 +97,14 @@ export class SandboxAgent {
     return await opened;
   }
 
+  /**
+   * Log an agent in, for all its clients, by one of the `authMethods` of `(await sandbox.connection(agent)).initialized`.
+   * Not needed where a key in the server's environment does.
+   */
+  async authenticate(agent: string, methodId: string): Promise<void> {
+    await (await this.connection(agent)).acp.request("authenticate", { methodId });
+  }
+
   /** The network is back, or the page is in front again: look after every connection now. */
   wake(): void {
     for (const connection of this.#connections.values()) {
@@ -110,7 +124,8 @@ export class SandboxAgent {
   }
 
   #capabilities(): ClientCapabilities {
-    return this.#options.onElicitation === undefined ? {} : { elicitation: { form: {} } };
+    const form = this.#options.onElicitation === undefined ? {} : { elicitation: { form: {} } };
+    return this.#options.asSpoken ? { ...form, _meta: { [META]: { asSpoken: true } } } : form;
   }
 
   #handlersOf(agent: string, sessionId: string | null): AskHandlers {

@@ -77,7 +77,7 @@ export class AgentConnection {
       connection.#initialized = await connection.acp.request("initialize", {
         protocolVersion: PROTOCOL_VERSION,
         clientCapabilities: options.capabilities,
-        clientInfo: { name: options.name, version: "0.1.0" },
+        clientInfo: { name: options.name, version: "0.2.0" },
         _meta: { [META]: { agent: options.agent } },
       });
       const meta = connection.#initialized._meta as Record<string, { extensions?: unknown } | undefined> | null | undefined;

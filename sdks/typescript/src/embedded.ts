@@ -1,5 +1,5 @@
 import type { ChildProcessByStdio } from "node:child_process";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 
 export interface StartOptions {
   /** The program to run; `$SANDBOX_AGENT_BIN` or `sandbox-agent` on the PATH by default. */
@@ -24,15 +24,17 @@ export interface EmbeddedServer {
 const LISTENING = /^listening on (http:\/\/\S+)/;
 const GRACE = 10_000;
 
-/** Start `sandbox-agent server`. Throws with what it wrote to stderr when it does not come up. */
-export async function startServer(options: StartOptions = {}): Promise<EmbeddedServer> {
+/** Start `sandbox-agent server`, which ends with this process at the latest. Throws with what it wrote to stderr when it does not come up. */
+export async function startServer(options: StartOptions = {}, given?: string): Promise<EmbeddedServer> {
   const { spawn } = await import("node:child_process");
   const { randomBytes } = await import("node:crypto");
-  const token = randomBytes(24).toString("base64url");
+  const token = given ?? randomBytes(24).toString("base64url");
   const command = options.command ?? process.env["SANDBOX_AGENT_BIN"] ?? "sandbox-agent";
-  const child = spawn(command, ["server", "--port", "0", ...(options.args ?? [])], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...options.env, SANDBOX_AGENT_TOKEN: token },
+  const owned = ["--ends-with", String(process.pid)];
+  const child = spawn(command, ["server", "--port", "0", ...(options.args ?? []), ...owned], {
+    stdio: ["pipe", "pipe", "pipe"], // it ends when its stdin does: with us, whatever ends us
+    detached: true, // Ctrl-C is for this program: it may want to end its turns first
+    env: { SANDBOX_AGENT_STORE: "auto", ...process.env, ...options.env, SANDBOX_AGENT_TOKEN: token },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
   const kill = (): void => void child.kill("SIGTERM");
@@ -47,7 +49,7 @@ export async function startServer(options: StartOptions = {}): Promise<EmbeddedS
   }
 }
 
-type Child = ChildProcessByStdio<null, Readable, Readable>;
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 async function addressOf(child: Child, command: string, timeout: number): Promise<string> {
   return await new Promise<string>((resolve, reject) => {

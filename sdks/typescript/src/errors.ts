@@ -1,4 +1,6 @@
-export { RequestError } from "@agentclientprotocol/sdk";
+import { RequestError } from "@agentclientprotocol/sdk";
+
+export { RequestError };
 
 /** A problem document (RFC 9457) as the server sends it. */
 export interface Problem {
@@ -19,8 +21,30 @@ export class ProblemError extends Error {
     return this.problem.status;
   }
   get kind(): string {
-    return this.problem.type.slice(this.problem.type.lastIndexOf(":") + 1);
+    return kindOf(this.problem.type);
   }
+}
+
+/** What went wrong, with the reason and the advice that an agent's error has in its data: its message may say little. */
+export function explain(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const data: unknown = error instanceof RequestError ? error.data : null;
+  const { details, hint } = (typeof data === "string" ? { details: data } : (data ?? {})) as Record<string, unknown>;
+  const parts = [message, ...[details, hint].filter((part) => typeof part === "string" && part !== message)];
+  return parts.filter(Boolean).join(": ");
+}
+
+/** What went wrong, such as `unknown_session`, over HTTP and in JSON-RPC alike; null if it is no error of the server. */
+export function errorKind(error: unknown): string | null {
+  if (error instanceof ProblemError) return error.kind;
+  const type = (error as { data?: { type?: unknown } } | null | undefined)?.data?.type;
+  return typeof type === "string" && type.startsWith(URN) ? kindOf(type) : null;
+}
+
+const URN = "urn:sandbox-agent:error:";
+
+function kindOf(type: string): string {
+  return type.slice(type.lastIndexOf(":") + 1);
 }
 
 /** The server cannot be reached, or the connection was closed. */

@@ -5,17 +5,63 @@ import {
   type RequestPermissionRequest,
   type RequestPermissionResponse,
 } from "@agentclientprotocol/sdk";
+import { META } from "./rpc/messages.js";
 
 /** A question of the agent with fixed choices: `_sandboxagent/session/request_question`. */
 export interface QuestionRequest {
   sessionId: string;
   questionId?: string;
   prompt: string;
-  options: { id: string; label: string; description?: string }[];
-  multiSelect?: boolean;
+  /** Without any, every text is an answer. */
+  options: QuestionOption[];
+  multiSelect: boolean;
+  status: string;
 }
 
-/** The ids of the chosen options, or "rejected". */
+export interface QuestionOption {
+  id: string;
+  label: string;
+  description?: string;
+}
+
+/** A question as agents spell it: as we do, or as the previous API did (`question_id`, options as strings). */
+export function readQuestion(params: unknown): QuestionRequest {
+  const given = (params ?? {}) as Record<string, unknown>;
+  const questionId = given["question_id"] ?? given["questionId"];
+  return {
+    sessionId: String(given["sessionId"]),
+    ...(questionId === undefined || questionId === null ? {} : { questionId: String(questionId) }),
+    prompt: String(given["prompt"] ?? ""),
+    options: Array.isArray(given["options"]) ? given["options"].map(readOption) : [],
+    multiSelect: given["multiSelect"] === true,
+    status: String(given["status"] ?? "requested"),
+  };
+}
+
+function readOption(given: unknown): QuestionOption {
+  if (typeof given !== "object" || given === null) return { id: String(given), label: String(given) };
+  const { id, value, label, name, description } = given as Record<string, unknown>;
+  const known = id ?? value ?? label ?? name ?? "";
+  const read = { id: String(known), label: String(label ?? name ?? known) };
+  return typeof description === "string" ? { ...read, description } : read;
+}
+
+/** What was answered: the chosen ids, wherever the client that answered has put them; null if it was rejected. */
+export function questionAnswers(result: unknown): string[] | null {
+  const { outcome, answers, _meta } = (result ?? {}) as { outcome?: unknown; answers?: unknown; _meta?: Record<string, unknown> | null };
+  const ours = (_meta?.[META] ?? {}) as { answers?: unknown };
+  const given = Array.isArray(answers) ? answers : Array.isArray(ours.answers) ? ours.answers : null;
+  if (outcome !== undefined && outcome !== "answered") return null;
+  return given?.flat().map(String) ?? (outcome === "answered" ? [] : null);
+}
+
+function questionResponse(answer: QuestionAnswer): unknown {
+  if (answer === "rejected") return { outcome: "rejected", _meta: { [META]: { status: "rejected" } } };
+  const told = { answers: [answer], response: answer.join(", "), status: "answered" };
+  return { outcome: "answered", answers: [answer], _meta: { [META]: told } };
+}
+
+/** The ids of the chosen options, or the text where there are none; or "rejected". */
 export type QuestionAnswer = string[] | "rejected";
 
 /** An option by id or by kind, "cancelled", or a whole answer as ACP spells it. */
@@ -82,9 +128,8 @@ export async function answerAsk(
     }
     case QUESTION: {
       const { onQuestion = () => (isOurTurn ? "rejected" : undefined) } = handlers;
-      const answer = await onQuestion(params as QuestionRequest, context);
-      if (answer === undefined) return undefined;
-      return answer === "rejected" ? { outcome: "rejected" } : { outcome: "answered", answers: [answer] };
+      const answer = await onQuestion(readQuestion(params), context);
+      return answer === undefined ? undefined : questionResponse(answer);
     }
     case ELICITATION: {
       const { onElicitation = () => (isOurTurn ? { action: "decline" as const } : undefined) } = handlers;
@@ -95,7 +140,10 @@ export async function answerAsk(
   }
 }
 
-/** A kind that is not offered falls back to another of the same direction, and to cancelling if there is none. */
+/**
+ * A kind that is not offered falls back to another of the same direction, and to cancelling if there is none.
+ * But `allow_once` never becomes `allow_always`: that would grant more than was said.
+ */
 function permissionResponse(request: RequestPermissionRequest, answer: PermissionAnswer): RequestPermissionResponse {
   if (answer === "cancelled") return { outcome: { outcome: "cancelled" } };
   if (typeof answer === "object") {
@@ -104,6 +152,6 @@ function permissionResponse(request: RequestPermissionRequest, answer: Permissio
   const direction = answer.slice(0, answer.indexOf("_"));
   const found =
     request.options.find(({ kind }) => kind === answer) ??
-    request.options.find(({ kind }) => kind.startsWith(direction));
+    (answer === "allow_once" ? undefined : request.options.find(({ kind }) => kind.startsWith(direction)));
   return { outcome: found ? { outcome: "selected", optionId: found.optionId } : { outcome: "cancelled" } };
 }

@@ -185,7 +185,7 @@ export class Session {
     await this.connection.acp.request("_sandboxagent/session/set_metadata", { sessionId: this.id, metadata });
   }
 
-  async rename(title: string): Promise<void> {
+  async rename(title: string | null): Promise<void> {
     await this.setMetadata({ title });
   }
 

@@ -1,6 +1,8 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
-import type { SessionDetail, SessionList } from "./api.js";
+import { notApplied } from "./choices.js";
+import type { SearchResult, SessionDetail, SessionList } from "./api.js";
 import type { AgentConnection } from "./connection.js";
+import { errorKind } from "./errors.js";
 import type { Http } from "./http.js";
 import { META } from "./rpc/messages.js";
 import { Session, setupOf } from "./session.js";
@@ -34,6 +36,11 @@ export interface ListOptions {
   limit?: number;
 }
 
+export interface SearchOptions {
+  /** At most so many sessions (20). */
+  limit?: number;
+}
+
 /** The server's sessions, of all agents. */
 export class Sessions {
   constructor(
@@ -42,6 +49,7 @@ export class Sessions {
     private readonly adopt: (session: Session) => Session,
   ) {}
 
+  /** A new conversation. Throws for a model, mode or permission mode that there is not, with a list of what there is. */
   async create(options: CreateOptions): Promise<Session> {
     const { agent, cwd, mcpServers, id, title, model, mode, permissionMode, metadata } = options;
     const connection = await this.connectionTo(agent);
@@ -52,7 +60,11 @@ export class Sessions {
       _meta: { [META]: Object.fromEntries(Object.entries(wishes).filter(([, value]) => value !== undefined)) },
     });
     const setup = setupOf(result, String(result["sessionId"]));
-    return this.adopt(new Session(connection, { ...setup, meta: { cwd, ...setup.meta } }, this.adopt));
+    const session = this.adopt(new Session(connection, { ...setup, meta: { cwd, ...setup.meta } }, this.adopt));
+    const refused = notApplied(setup, session.agent, { model, mode });
+    if (refused === null) return session;
+    await session.terminate();
+    throw refused;
   }
 
   /** Attach to a session; its conversation so far is replayed as updates to `onReplay`. */
@@ -76,8 +88,7 @@ export class Sessions {
     try {
       return await this.resume(session.id, { agent: session.agent });
     } catch (error) {
-      const code = (error as { code?: number }).code;
-      if (code !== -32002 && code !== -32601) throw error;
+      if (!["session_ended", "agent_unsupported"].includes(errorKind(error) ?? "")) throw error;
       Object.assign(session.setup.meta, { readOnly: true, reason: (error as Error).message });
       return session;
     }
@@ -86,6 +97,14 @@ export class Sessions {
   /** Newest first, page by page. */
   async list(options: ListOptions = {}): Promise<SessionList> {
     return await this.http.json("GET", "/v1/sessions", { query: { ...options } });
+  }
+
+  /**
+   * Sessions whose conversation has all these words, `"quoted ones"` in order; the newest hit comes first.
+   * `sequence` of a hit is where it begins in the session's history.
+   */
+  async search(words: string, options: SearchOptions = {}): Promise<SearchResult> {
+    return await this.http.json("GET", "/v1/search", { query: { q: words, ...options } });
   }
 
   async get(id: string, options: OpenOptions = {}): Promise<SessionDetail> {

@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ProblemError, SandboxAgent, type SessionEvent } from "../src/index.js";
+import { errorKind, ProblemError, SandboxAgent, type SessionEvent } from "../src/index.js";
 import { Server } from "./support/server.js";
 
 let server: Server;
@@ -79,7 +79,7 @@ describe("sessions", () => {
     const ended = new Promise((resolve) => session.onEnded(resolve));
     await session.terminate();
     expect(await ended).toMatchObject({ reason: "terminated" });
-    await expect(session.prompt("more")).rejects.toMatchObject({ code: -32002 });
+    await expect(session.prompt("more")).rejects.toSatisfy((error) => errorKind(error) === "session_ended");
     const opened = await sandbox.sessions.open(session.id);
     expect(opened.setup.meta.readOnly).toBe(true);
     const { events } = await opened.events();

@@ -8,19 +8,21 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from sandbox_agent.agents.credentials import AGENTS_WITH_CREDENTIALS, find_credentials
+from sandbox_agent.agents.custom import CustomAgent
 from sandbox_agent.agents.install import Installer, InstallResult, ProgressCallback
-from sandbox_agent.agents.instructions import install_command, write_instructions
+from sandbox_agent.agents.instructions import install_command, registry_instructions, write_instructions
 from sandbox_agent.agents.manifest import AgentEntry, Manifest, Runtime, Support, load_manifest
 from sandbox_agent.agents.names import check_agent_id
-from sandbox_agent.agents.plan import InstallRequest, InstallWish
-from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL, Registry
+from sandbox_agent.agents.plan import InstallRequest, InstallWish, find_listed
+from sandbox_agent.agents.registry import DEFAULT_REGISTRY_URL, Registry, RegistryAgent
 from sandbox_agent.agents.shelf import Artifact, Receipt, Source, expand
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.launch import Isolation, LaunchSpec
 from sandbox_agent.errors import (
     AgentNotInstalled,
     ConfigError,
@@ -30,19 +32,6 @@ from sandbox_agent.errors import (
 )
 
 _COMMAND = re.compile(r"\{bin\}/([\w.+-]+)")
-
-
-class CustomAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One `[agents.NAME]` table of the config file.
-
-    Without `command` it adds to the agent of that name: more environment, or another `version` to install.
-    """
-
-    command: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    env_passthrough: tuple[str, ...] = ()
-    name: str | None = None
-    version: str | None = None
 
 
 class AgentListing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -59,6 +48,10 @@ class AgentListing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     credentials_available: bool = False
     instructions: str = ""
     runtime: Runtime | None = None
+    isolation: Isolation
+    """`process`: all sessions share one. `session`: each has its own."""
+    origin: Literal["registry", "non_registry"] | None = None
+    """Where an install takes it from, as far as is known: the ACP registry, or the version that this program pins."""
     artifacts: tuple[Artifact, ...] = ()
 
 
@@ -104,7 +97,7 @@ class Catalog:
         Raises UnknownAgent, AgentNotInstalled when nothing may be installed, or InstallError. A name that neither
         the catalog nor the last copy of the registry knows is unknown: the network is asked by `install` only.
         """
-        launch = self._present(agent)
+        launch = self.present(agent)
         if launch is not None:
             return launch
         self._check_known(agent)
@@ -115,7 +108,7 @@ class Catalog:
                 command=install_command(agent),
             )
         await self.install(agent, progress=progress)
-        launch = self._present(agent)
+        launch = self.present(agent)
         if launch is None:
             raise AgentNotInstalled(f"{agent} was removed while it was being started", agent=agent)
         return launch
@@ -155,16 +148,20 @@ class Catalog:
         self._check_known(agent)
         entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
         there = self._installed(agent)
+        index = self._registry.cached() if self._registry else None
+        listed = find_listed(agent, entry, index)
         listing = AgentListing(
             id=agent,
             name=(custom and custom.name) or (entry.name if entry else agent),
             support=entry.support if entry and not (custom and custom.command) else "supported",
             installed=False,
             credentials_available=self._has_credentials(agent, entry),
-            instructions=write_instructions(entry) if entry else f"install: {install_command(agent)}",
+            instructions=_instructions(agent, entry, listed),
+            origin=_origin(entry, listed, has_command=bool(custom and custom.command)),
             runtime=entry.runtime if entry else None,
+            isolation=self.isolation(agent),
         )
-        launch = self._present(agent)
+        launch = self.present(agent)
         if launch is None:
             return listing
         if there and not (custom and custom.command):
@@ -183,15 +180,34 @@ class Catalog:
             listing, installed=True, path=launch.command[0], source=source, verified=source == "builtin"
         )
 
+    def isolation(self, agent: AgentId) -> Isolation:
+        """What the sessions of `agent` share: nothing, until somebody has checked that it keeps them apart."""
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        if custom and custom.isolation:
+            return custom.isolation
+        return entry.isolation if entry and not (custom and custom.command) else "session"
+
+    def skills_place(self, agent: AgentId) -> str | None:
+        """Where in a working directory `agent` looks for skills; None where it knows none."""
+        entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
+        if custom and (custom.skills or custom.command):
+            return custom.skills
+        return entry.skills if entry else None
+
     def instructions(self, agent: AgentId) -> str:
         return self.describe(agent).instructions
 
-    def _present(self, agent: AgentId) -> LaunchSpec | None:
+    def launch(self, agent: AgentId) -> LaunchSpec | None:
+        """How to launch what is here now; None when it is not installed. Raises UnknownAgent."""
+        self._check_known(agent)
+        return self.present(agent)
+
+    def present(self, agent: AgentId) -> LaunchSpec | None:
         """How to launch what is here now: the config's command, the built-in one, an install of ours, one on PATH."""
         entry, custom = self._manifest.agents.get(agent), self._custom.get(agent)
         there = self._installed(agent)
         if custom and custom.command:
-            launch = LaunchSpec(agent=agent, command=custom.command)
+            launch = LaunchSpec(agent=agent, command=custom.command, login=custom.login)
         elif entry and entry.builtin:
             launch = LaunchSpec(agent=agent, command=(sys.executable, "-m", entry.builtin))
         elif there:
@@ -210,14 +226,18 @@ class Catalog:
                 *(entry.env_passthrough if entry else ()),
                 *(custom.env_passthrough if custom else ()),
             ),
+            auth_keys={**(entry.auth_keys if entry else {}), **(custom.auth_keys if custom else {})},
+            login_env=entry.login_env if entry and not (custom and custom.command) else (),
+            protocol_version=custom.protocol_version if custom else None,
         )
 
     def _launch_installed(self, agent: AgentId, home: Path, receipt: Receipt) -> LaunchSpec:
-        env = {name: expand(value, home, receipt.layout) for name, value in receipt.env.items()}
+        entry = self._manifest.agents.get(agent)
+        templates, more = _how_to_start(entry, receipt)
+        env = {name: expand(value, home, receipt.layout) for name, value in more.items()}
         if receipt.private_node:
             env["PATH"] = f"{home}/runtime/bin{os.pathsep}{self._env.get('PATH', os.defpath)}"
-        command = tuple(expand(part, home, receipt.layout) for part in receipt.command)
-        entry = self._manifest.agents.get(agent)
+        command = tuple(expand(part, home, receipt.layout) for part in templates)
         login = tuple(expand(part, home, receipt.layout) for part in entry.login) if entry else ()
         return LaunchSpec(agent=agent, command=command, env=env, login=login)
 
@@ -254,11 +274,36 @@ class Catalog:
             raise UnknownAgent(agent, known=sorted(self.ids()))
 
     def _has_credentials(self, agent: AgentId, entry: AgentEntry | None) -> bool:
-        keys = [name for name in (entry.env_passthrough if entry else ()) if name.endswith(("_API_KEY", "_TOKEN"))]
+        passed = entry.env_passthrough if entry else ()
+        keys = (entry.login_env if entry else ()) or [n for n in passed if n.endswith(("_API_KEY", "_TOKEN"))]
         if any(self._env.get(name) for name in keys):
             return True
         home = Path(self._env.get("HOME") or "/nonexistent")
         return agent in AGENTS_WITH_CREDENTIALS and bool(find_credentials(self._env, home, agent=agent))
+
+
+def _instructions(agent: str, entry: AgentEntry | None, listed: RegistryAgent | None) -> str:
+    if entry is not None:
+        return write_instructions(entry, listed)
+    return registry_instructions(listed) if listed is not None else f"install: {install_command(agent)}"
+
+
+def _origin(
+    entry: AgentEntry | None, listed: RegistryAgent | None, *, has_command: bool
+) -> Literal["registry", "non_registry"] | None:
+    """None for what is not installed by us: built in, by hand, or a command of the user's own."""
+    if has_command or (entry is not None and (entry.builtin or entry.package is None)):
+        return None
+    return "registry" if listed is not None else "non_registry"
+
+
+def _how_to_start(entry: AgentEntry | None, receipt: Receipt) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Command and environment: the manifest's of today, where the install is of its package, else the receipt's."""
+    process = next((artifact for artifact in receipt.artifacts if artifact.kind == "agent_process"), None)
+    package = entry.package if entry else None
+    if entry and package and process and (package.kind, package.name) == (receipt.layout, process.name):
+        return entry.command, entry.env
+    return receipt.command, receipt.env
 
 
 def _is_name(agent: str) -> bool:

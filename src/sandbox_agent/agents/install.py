@@ -43,7 +43,6 @@ from sandbox_agent.agents.shelf import (
 )
 from sandbox_agent.agents.surroundings import survey
 from sandbox_agent.agents.web import download
-from sandbox_agent.archives.unpack import unpack
 from sandbox_agent.errors import InstallError
 
 VERIFY_DEADLINE = 120.0
@@ -108,6 +107,8 @@ class Installer:
             pythons = may_need_python(request, self._manifest, index)
             machine = await survey(self._env, look_for_pythons=pythons)
             plan = plan_install(request, self._manifest, index, machine)
+            for note in plan.notes:
+                report("plan", note)
             shelf = AgentShelf(self._data_dir, request.agent)
             try:
                 async with file_lock(shelf.lock):
@@ -171,6 +172,8 @@ class Installer:
                 await download(step.url, archive, self._env, sha256=step.sha256, size=step.size, on_bytes=on_bytes)
         except TimeoutError:
             raise InstallError(f"{step.url} took longer than {DOWNLOAD_DEADLINE:.0f} s") from None
+        from sandbox_agent.archives.unpack import unpack  # noqa: PLC0415 - all compressors, and installs are rare
+
         report("unpack", f"unpacking {name}")
         await asyncio.to_thread(unpack, archive, name, staging / "files", step.command)
         archive.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sandbox_agent.agents.manifest import AgentEntry, Manifest
+from sandbox_agent.agents.registry import RegistryAgent
 
 BEGIN = "<!-- begin: written from agents.toml -->"
 END = "<!-- end: written from agents.toml -->"
@@ -15,9 +16,15 @@ def install_command(agent: str) -> str:
     return f"sandbox-agent install-agent {agent}"
 
 
-def write_instructions(entry: AgentEntry) -> str:
-    """A few lines of plain text for one agent."""
-    return "\n".join(_lines(entry))
+def write_instructions(entry: AgentEntry, listed: RegistryAgent | None = None) -> str:
+    """A few lines of plain text for one agent: what the registry says of it where it is `listed`, else the manifest."""
+    return "\n".join(_lines(entry, listed))
+
+
+def registry_instructions(listed: RegistryAgent) -> str:
+    """The same for an agent that only the registry knows."""
+    lines = [f"install: {install_command(listed.id)}", *_from_registry(listed)]
+    return "\n".join([*lines, *([f"docs: {listed.repository}"] if listed.repository else [])])
 
 
 def render_page(manifest: Manifest) -> str:
@@ -46,12 +53,15 @@ def _bullets(entry: AgentEntry) -> Iterator[str]:
         yield f"- {label}: `{value}`" if colon and code else f"- {line}"
 
 
-def _lines(entry: AgentEntry) -> Iterator[str]:
+def _lines(entry: AgentEntry, listed: RegistryAgent | None = None) -> Iterator[str]:
     if entry.builtin:
         yield f"{entry.name} is part of sandbox-agent: there is nothing to install."
     elif entry.support == "supported" and entry.package:
         yield f"install: {install_command(entry.id)}"
-        yield f"by hand: {_by_hand(entry)}"
+        if listed is not None:
+            yield from _from_registry(listed)
+        else:
+            yield f"by hand: {_by_hand(entry)}"
     else:
         yield f"{entry.reason}"
         if entry.manual:
@@ -69,6 +79,17 @@ def _lines(entry: AgentEntry) -> Iterator[str]:
     if entry.package:
         yield f"platforms: {', '.join(entry.platforms)}"
     yield f"docs: {entry.docs}"
+
+
+def _from_registry(listed: RegistryAgent) -> Iterator[str]:
+    ways = listed.distribution
+    yield f"version: {listed.version} (ACP registry: {listed.id})"
+    if ways.npx is not None:
+        yield "by hand: " + " ".join(["npx", ways.npx.package, *ways.npx.args])
+    if ways.uvx is not None:
+        yield "by hand: " + " ".join(["uvx", ways.uvx.package, *ways.uvx.args])
+    for platform, binary in sorted(ways.binary.items()):
+        yield f"archive for {platform}: {binary.archive}, starts {' '.join([binary.cmd, *binary.args])}"
 
 
 def _by_hand(entry: AgentEntry) -> str:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from sandbox_agent.agents.names import check_agent_id, check_npm_name, check_pypi_name, check_version
+from sandbox_agent.core.launch import Isolation
 from sandbox_agent.errors import ConfigError, InvalidParams
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "darwin-x86_64", "darwin-aarch64")
@@ -85,7 +86,15 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     verify_env: dict[str, str] = {}
     env_passthrough: tuple[str, ...] = ()
     login: tuple[str, ...] = ()
+    auth_keys: dict[str, tuple[str, ...]] = {}
+    """Auth methods of the agent that one of these variables satisfies."""
+    login_env: tuple[str, ...] = ()
+    """The variables that spare a login, where not every key that is passed through does."""
     platforms: tuple[str, ...] = PLATFORMS
+    isolation: Isolation = "session"
+    skills: str | None = None
+    """Where in a working directory it looks for skills: folders with a SKILL.md."""
+    """What its sessions share. `process` only for agents that `sandbox-agent agents check` found to keep them apart."""
 
     def __post_init__(self) -> None:
         for slug in (self.id, *self.registry):
@@ -101,6 +110,8 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
             return "support = 'manual' needs `manual` and `command`"
         if self.support == "supported" and not (self.builtin or (self.package and self.command and self.runtime)):
             return "needs `builtin`, or `package`, `runtime` and `command`"
+        if unknown := set(self.login_env) - set(self.env_passthrough):
+            return f"login_env names what is not passed through: {sorted(unknown)}"
         if unknown := set(self.platforms) - set(PLATFORMS):
             return f"unknown platforms {sorted(unknown)}"
         templates = (*self.command, *self.verify, *self.login, *self.env.values())

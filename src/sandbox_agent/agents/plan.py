@@ -20,6 +20,7 @@ from sandbox_agent.agents.surroundings import Surroundings
 from sandbox_agent.errors import InstallError, InstallImpossible, InvalidParams, UnknownAgent
 
 NPM_NEEDS_NODE = (18,)
+_ANY_FROM = ">="
 _RUNTIME_NAMES = {"node": "Node.js", "python": "Python"}
 _RUNTIME_ADVICE = {
     "node": "install it from https://nodejs.org (npm comes with it) and see that `node` and `npm` are on PATH",
@@ -89,6 +90,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     verify: tuple[str, ...] = ()
     verify_env: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    """What a person should know before anything is downloaded."""
 
 
 def satisfies(receipt: Receipt, request: InstallRequest, entry: AgentEntry | None) -> bool:
@@ -103,7 +106,7 @@ def satisfies(receipt: Receipt, request: InstallRequest, entry: AgentEntry | Non
 def may_need_python(request: InstallRequest, manifest: Manifest, index: RegistryIndex | None) -> bool:
     """Whether the machine's Pythons can matter to the plan: looking for them takes a second on some machines."""
     entry = manifest.agents.get(request.agent)
-    listed = _listed(request.agent, entry, index)
+    listed = find_listed(request.agent, entry, index)
     ours = entry is not None and entry.package is not None and entry.package.kind == "pypi"
     return ours or (listed is not None and listed.distribution.uvx is not None)
 
@@ -119,7 +122,7 @@ def plan_install(
 ) -> Plan:
     """Raises UnknownAgent, InvalidParams, or InstallImpossible with what is missing: all before any download."""
     entry = manifest.agents.get(request.agent)
-    listed = _listed(request.agent, entry, index)
+    listed = find_listed(request.agent, entry, index)
     if entry is None:
         if listed is None:
             known = sorted({*manifest.agents, *(index.agents if index else ())})
@@ -142,7 +145,8 @@ def _refusal(entry: AgentEntry) -> str:
     return f"{entry.name} is not installed by this program. {entry.reason} {entry.manual or ''}".strip()
 
 
-def _listed(agent: str, entry: AgentEntry | None, index: RegistryIndex | None) -> RegistryAgent | None:
+def find_listed(agent: str, entry: AgentEntry | None, index: RegistryIndex | None) -> RegistryAgent | None:
+    """What the registry says of the agent, under whichever of its names."""
     slugs = entry.registry if entry else (agent,)
     return next((index.agents[slug] for slug in slugs if slug in index.agents), None) if index else None
 
@@ -242,6 +246,7 @@ def _package_plan(
     native = _native_pin(request, entry.native)
     assert entry.runtime is not None  # noqa: S101 - the manifest's own check
     step: Step
+    notes: tuple[str, ...] = ()
     artifacts = [PlannedArtifact("agent_process", pinned.name, pinned.version)]
     if native:
         artifacts.append(PlannedArtifact("native_agent", native.name, native.version))
@@ -253,6 +258,9 @@ def _package_plan(
             artifacts.append(PlannedArtifact("runtime", node.name, node.version))
     else:
         step = PypiStep(package=pinned, uv=machine.uv, python=_python(entry, entry.runtime, machine))
+        if step.python.startswith(_ANY_FROM):
+            need = entry.runtime.min_version
+            notes = (f"no Python {need} or newer was found: uv downloads one, from outside any package registry",)
     return Plan(
         agent=request.agent,
         version="+".join([pinned.version, *([native.version] if native else ())]),
@@ -264,6 +272,7 @@ def _package_plan(
         env=entry.env,
         verify=entry.verify,
         verify_env=entry.verify_env,
+        notes=notes,
     )
 
 
@@ -312,7 +321,7 @@ def _python(entry: AgentEntry, runtime: Runtime, machine: Surroundings) -> str:
     if fitting:
         return fitting[0].path
     if machine.uv:
-        return f">={runtime.min_version}"
+        return f"{_ANY_FROM}{runtime.min_version}"
     best = max((tool.version for tool in machine.pythons), default=())
     raise _runtime_missing(entry, runtime, f"{_dotted(best)} is there" if best else "none is there")
 

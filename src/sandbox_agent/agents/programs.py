@@ -13,7 +13,9 @@ from typing import IO, Any
 
 import msgspec
 
+from sandbox_agent.core import versions
 from sandbox_agent.core.lines import LineSplitter
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import InstallError
 from sandbox_agent.process import Child, child_environment
 
@@ -101,6 +103,9 @@ async def _shake_hands(child: Child) -> dict[str, Any]:
         child.stdin.write(msgspec.json.encode(message) + b"\n")  # an empty pipe takes it at once
     answer = await answered
     result = answer.get("result")
+    known = [version for version in Version if int(version) in (versions.supported_by(answer.get("error")) or [])]
+    if known:  # it refuses the version that we asked for, and the server will ask for this one
+        return {"protocolVersion": int(max(known))}
     if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), int):
         raise _Refused(f"answered {str(answer.get('error') or answer)[:500]}")
     return result

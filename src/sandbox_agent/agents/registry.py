@@ -101,6 +101,7 @@ class Registry:
         self._limit = limit
         key = hashlib.sha256(url.encode()).hexdigest()[:16]
         self._body = cache_dir / f"registry-{key}.json"
+        self._parsed: tuple[int, RegistryIndex] | None = None
         self._note = cache_dir / f"registry-{key}.etag.json"
 
     async def index(self) -> RegistryIndex | None:
@@ -113,11 +114,14 @@ class Registry:
             return self.cached()
 
     def cached(self) -> RegistryIndex | None:
-        """The last good copy, without asking anybody."""
+        """The last good copy, without asking anybody. It is parsed again only when it has changed."""
         try:
-            return parse_index(self._body.read_bytes())
+            changed = self._body.stat().st_mtime_ns
+            if self._parsed is None or self._parsed[0] != changed:
+                self._parsed = (changed, parse_index(self._body.read_bytes()))
         except (OSError, InstallError):
             return None
+        return self._parsed[1]
 
     async def _read(self) -> bytes:
         parts = urlsplit(self.url)

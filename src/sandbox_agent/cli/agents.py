@@ -1,10 +1,12 @@
-"""`sandbox-agent agents` and `install-agent`: on this machine, or at a server that --endpoint names."""
+"""`sandbox-agent agents` and `install-agent`: of the server that --endpoint names, else of the daemon, else here."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +24,7 @@ Facts = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def agents() -> None:
-    """List, show and install agents: on this machine, or on the server given with --endpoint."""
+    """List, show, install and check agents: of the server given with --endpoint, of the daemon, or of this machine."""
 
 
 @agents.command("list")
@@ -44,11 +46,12 @@ def list_(target: Target) -> None:
             agent.get("version") or "",
             agent.get("source") or "",
             "yes" if agent.get("credentialsAvailable") else "",
+            _protocol(agent) or "",
             agent.get("name") or "",
         )
         for agent in found
     ]
-    print_table(("AGENT", "STATUS", "VERSION", "SOURCE", "LOGIN", "NAME"), rows, empty="no agents")
+    print_table(("AGENT", "STATUS", "VERSION", "SOURCE", "LOGIN", "PROTOCOL", "NAME"), rows, empty="no agents")
 
 
 @agents.command()
@@ -70,6 +73,7 @@ def show(target: Target, agent: str) -> None:
             ("version", facts.get("version")),
             ("source", facts.get("source")),
             ("path", facts.get("path")),
+            ("protocol", _protocol(facts)),
             ("credentials found", "yes" if facts.get("credentialsAvailable") else "no"),
         ]
     )
@@ -86,6 +90,26 @@ def show(target: Target, agent: str) -> None:
 def install(target: Target, agent: str, **options: Any) -> None:
     """Install an agent, unless it is installed."""
     _report(target, [run_async(_install(target, agent, options))])
+
+
+@agents.command()
+@click.argument("agent", required=False, shell_complete=complete_agents)
+@click.option("--command", "command", metavar="COMMAND", help="Check this program instead of an installed agent.")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with settings and agents.")
+@click.option(
+    "--timeout", type=click.FloatRange(1), default=120.0, show_default=True, help="Seconds to wait for each answer."
+)
+@click.option("--json", "is_json", is_flag=True, help="Output JSON.")
+def check(agent: str | None, command: str | None, config: Path | None, timeout: float, *, is_json: bool) -> None:
+    """Check how an agent behaves when several clients share it.
+
+    Talks to an installed agent, which needs its usual login or API key: whether it keeps sessions apart, asks for
+    permission, obeys rejections and cancels, takes sessions up again after a crash, and leaves nothing running. Exit
+    code 1 if a check fails.
+    """
+    from sandbox_agent.cli.check import run_check  # noqa: PLC0415
+
+    sys.exit(run_check(agent, command, config, timeout=timeout, is_json=is_json))
 
 
 @click.command("install-agent")
@@ -114,8 +138,14 @@ def install_agent(target: Target, agent: str, **options: Any) -> None:
         raise InstallError(f"could not install: {', '.join(failed)}")
 
 
+def _protocol(facts: Facts) -> str | None:
+    """The version of ACP that it speaks; None where no server has started it yet."""
+    version = (facts.get("serverStatus") or {}).get("protocolVersion")
+    return None if version is None else f"ACP {version}"
+
+
 async def _list(target: Target) -> list[Facts]:
-    if target.endpoint is not None:
+    if target.is_elsewhere:
         async with target.open() as sandbox:
             return await sandbox.agents.list()
     catalog = _catalog()
@@ -123,7 +153,7 @@ async def _list(target: Target) -> list[Facts]:
 
 
 async def _show(target: Target, agent: str) -> Facts:
-    if target.endpoint is not None:
+    if target.is_elsewhere:
         async with target.open() as sandbox:
             return await sandbox.agents.get(agent)
     return _facts(await asyncio.to_thread(_catalog().describe, agent))  # type: ignore[arg-type]
@@ -133,7 +163,7 @@ async def _install(target: Target, agent: str, options: dict[str, Any]) -> Facts
     from sandbox_agent.cli.progress import install_progress  # noqa: PLC0415
 
     with install_progress(agent, is_shown=not target.is_json) as advance:
-        if target.endpoint is not None:
+        if target.is_elsewhere:
             async with target.open() as sandbox:
                 from sandbox_agent.agents import Progress as Step  # noqa: PLC0415
 

@@ -33,11 +33,15 @@ class Call:
     """Names of options and arguments that go into a JSON body, not into the query."""
     sends: str | None = None
     """The media type of a body that is read from a file."""
+    numbers: tuple[str, ...] = ()
+    """Names of arguments that are integers."""
 
 
 _CONFIG = {"config": "Include models, modes and config options."}
 _OWNER = {"agent": "Agent that owns the session, if the id is ambiguous."}
 _SESSION = {"sessionId": "Resolve relative paths from this session's working directory."}
+_WAIT = {"waitMs": "Wait up to this long for the exit.  [default: 0]"}
+_JSON = "application/json"
 CALLS = (
     Call(("health",), "GET", "/v1/health", "Show the server's health."),
     Call(("metrics",), "GET", "/v1/metrics", "Print metrics in the Prometheus format."),
@@ -84,6 +88,14 @@ CALLS = (
         "Export the history of a session.",
         query={"format": "Output format: jsonl or markdown.  [default: jsonl]", **_OWNER},
     ),
+    Call(
+        ("search",),
+        "GET",
+        "/v1/search",
+        "Search the conversations of all sessions.",
+        ("q",),
+        {"limit": "Maximum number of sessions.  [default: 20]"},
+    ),
     Call(("fs", "entries"), "GET", "/v1/fs/entries", "List a directory.", ("path",), _SESSION),
     Call(("fs", "stat"), "GET", "/v1/fs/stat", "Show type, size and modification time.", ("path",), _SESSION),
     Call(("fs", "read"), "GET", "/v1/fs/file", "Print a file.", ("path",), _SESSION),
@@ -125,6 +137,105 @@ CALLS = (
         _SESSION,
         sends="application/x-tar",
     ),
+    Call(
+        ("processes", "list"),
+        "GET",
+        "/v1/processes",
+        "List processes.",
+        query={"owner": "Filter by owner: user, agent, desktop or system."},
+    ),
+    Call(("processes", "show"), "GET", "/v1/processes/{id}", "Show a process."),
+    Call(
+        ("processes", "run"),
+        "POST",
+        "/v1/processes/run",
+        "Run a command and wait for it. FILE is the JSON body, or - for stdin.",
+        sends=_JSON,
+    ),
+    Call(
+        ("processes", "start"),
+        "POST",
+        "/v1/processes",
+        "Start a process. FILE is the JSON body, or - for stdin.",
+        sends=_JSON,
+    ),
+    Call(
+        ("processes", "stop"),
+        "POST",
+        "/v1/processes/{id}/stop",
+        "Stop a process (SIGTERM).",
+        query={**_WAIT, "signal": "TERM, INT, HUP, QUIT, USR1 or USR2.  [default: TERM]"},
+    ),
+    Call(("processes", "kill"), "POST", "/v1/processes/{id}/kill", "Kill a process (SIGKILL).", query=_WAIT),
+    Call(("processes", "delete"), "DELETE", "/v1/processes/{id}", "Delete a process that has exited."),
+    Call(
+        ("processes", "logs"),
+        "GET",
+        "/v1/processes/{id}/logs",
+        "Show or follow the output of a process.",
+        query={
+            "stream": "stdout, stderr, combined or pty.",
+            "tail": "Only so many entries from the end.",
+            "since": "Only entries after this number.",
+        },
+        flags={
+            "follow": "Follow it as server-sent events.",
+            "hold": "With --follow: let the process wait rather than drop output.",
+        },
+    ),
+    Call(
+        ("processes", "input"),
+        "POST",
+        "/v1/processes/{id}/input",
+        "Write to a process's input. FILE is the JSON body, or - for stdin.",
+        sends=_JSON,
+    ),
+    Call(
+        ("processes", "resize"),
+        "POST",
+        "/v1/processes/{id}/terminal/resize",
+        "Resize a process's terminal.",
+        ("cols", "rows"),
+        body=("cols", "rows"),
+        numbers=("cols", "rows"),
+    ),
+    Call(("processes", "config"), "GET", "/v1/processes/config", "Show the limits of processes."),
+    Call(
+        ("processes", "set-config"),
+        "POST",
+        "/v1/processes/config",
+        "Change the limits of processes. FILE is the JSON body, or - for stdin.",
+        sends=_JSON,
+    ),
+    *(
+        call
+        for kind, name, what in (("mcp", "mcpName", "MCP servers"), ("skills", "skillName", "skills"))
+        for call in (
+            Call(
+                ("config", kind),
+                "GET",
+                f"/v1/config/{kind}",
+                f"Show the {what} of a directory.",
+                ("directory",),
+                {name: "Only the one with this name."},
+            ),
+            Call(
+                ("config", f"set-{kind}"),
+                "PUT",
+                f"/v1/config/{kind}",
+                f"Set {what} for a directory. FILE is the JSON body, or - for stdin.",
+                ("directory", name),
+                sends=_JSON,
+            ),
+            Call(
+                ("config", f"delete-{kind}"),
+                "DELETE",
+                f"/v1/config/{kind}",
+                f"Remove {what} from a directory.",
+                ("directory", name),
+            ),
+        )
+    ),
 )
 
 
@@ -147,7 +258,10 @@ def _operation(call: Call) -> click.Command:
         run_async(_send(target, call, in_path, values, _read(given.get("file"))))
 
     params: list[click.Parameter] = [click.Argument([name]) for name in in_path]
-    params += [click.Argument([_python(name)], metavar=name.upper()) for name in call.required]
+    params += [
+        click.Argument([_python(name)], metavar=_metavar(name), type=int if name in call.numbers else None)
+        for name in call.required
+    ]
     params += [click.Option([_option(name), _python(name)], help=text) for name, text in call.query.items()]
     params += [
         click.Option([_option(name), _python(name)], is_flag=True, default=None, help=text)
@@ -169,6 +283,7 @@ async def _send(target: Target, call: Call, in_path: list[str], values: dict[str
             async with sandbox.api.stream(path, query=values) as response:
                 async for piece in response.aiter_bytes():
                     sys.stdout.buffer.write(piece)
+                    sys.stdout.buffer.flush()  # what is followed is wanted as it comes
         else:
             response = await sandbox.api.request(
                 call.verb,
@@ -193,6 +308,10 @@ def _read(source: Path | None) -> bytes | None:
 
 def _option(name: str) -> str:
     return "--" + "".join(f"-{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _metavar(name: str) -> str:
+    return _python(name).rstrip("_").upper()
 
 
 def _python(name: str) -> str:

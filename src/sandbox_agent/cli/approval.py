@@ -70,11 +70,14 @@ class Approval:
         self._console.print(Text.assemble(("? ", "bold yellow"), (request.prompt, "bold")))
         for number, (_, label) in enumerate(request.options, 1):
             self._console.print(Text.assemble("  ", (f"[{number}]", "bold yellow"), f" {label}"))
-        hint = "numbers, separated by spaces" if request.is_multiple else "number"
+        numbered = "numbers, separated by spaces" if request.is_multiple else "number"
+        hint = numbered if request.options else "your answer"
         while True:
             typed = await self._typed(f"{hint}, or Enter to decline: ")
             if not typed:
                 return request.reject()
+            if not request.options:
+                return request.answer(typed)
             numbers = [int(word) for word in typed.replace(",", " ").split() if word.isdigit()]
             chosen = [request.options[n - 1][0] for n in numbers if 1 <= n <= len(request.options)]
             if chosen and (request.is_multiple or len(chosen) == 1):
@@ -104,7 +107,8 @@ class Approval:
 def _keys(request: PermissionRequest) -> dict[str, tuple[str, str]]:
     """The key to press for each option: a letter by its kind, or its number where the letter is taken."""
     keys: dict[str, tuple[str, str]] = {}
-    for number, option in enumerate(request.options, 1):
-        letter = _LETTERS.get(option.kind, str(number))
-        keys[letter if letter not in keys else str(number)] = (option.option_id, option.name)
+    for number, option in enumerate(request.raw["options"], 1):
+        letter = _LETTERS.get(option.get("kind"), str(number))
+        name = str(option.get("name") or option["optionId"])
+        keys[letter if letter not in keys else str(number)] = (option["optionId"], name)
     return keys

@@ -7,7 +7,9 @@ import secrets
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -35,9 +37,10 @@ def daemon() -> None:
 @_DATA_DIR
 @target_options
 def start(target: Target, data_dir: str | None, *, upgrade: bool, no_token: bool, **flags: Any) -> None:
-    """Start the daemon, unless it is running."""
+    """Start the daemon, unless it is running. It works in the folder of its config file, else in your home."""
     running = read_state(data_dir)
     if running is not None and running.is_alive():
+        _refuse_other_address(running, flags)
         if not upgrade or running.version == __version__:
             note = "" if running.version == __version__ else f" (version {running.version}; --upgrade restarts it)"
             _report(target, running, f"already running at {running.url}{note}")
@@ -74,8 +77,22 @@ def status(target: Target, data_dir: str | None) -> None:
     except SandboxAgentError as error:
         _print(target, {"running": True, "problem": error.detail}, f"pid {state.pid} runs, but: {error.detail}")
         sys.exit(1)
-    facts = {"running": True, "pid": state.pid, "url": state.url, "version": state.version, "health": health}
+    facts: dict[str, Any] = {"running": True, "pid": state.pid, "url": state.url}
+    facts |= {"version": state.version, "log": state.log, "health": health}
     _print(target, facts, f"running at {state.url}, pid {state.pid}, version {state.version}, log {state.log}")
+
+
+def _refuse_other_address(running: DaemonState, flags: dict[str, Any]) -> None:
+    """Raises ConfigError where another host or port is wanted than the daemon that runs has."""
+    there = urlsplit(running.url)
+    wanted = {"--port": flags.get("port"), "--host": flags.get("host")}
+    has = {"--port": there.port, "--host": there.hostname}
+    for flag, value in wanted.items():
+        if value not in (None, 0, "localhost", has[flag]):
+            raise ConfigError(
+                f"the daemon is already running at {running.url}: stop it with `sandbox-agent daemon stop` "
+                f"to start it with {flag} {value}, or give another --data-dir for a second one"
+            )
 
 
 async def _health(state: DaemonState) -> dict[str, Any]:
@@ -88,19 +105,27 @@ def _launch(data_dir: str | None, token: str | None, options: dict[str, Any]) ->
     home.mkdir(parents=True, exist_ok=True)
     log = home / "daemon.log"
     flags = ["--data-dir", str(home), *(("--no-token",) if token is None else ())]
+    config = options["config"] = Path(options["config"]).resolve() if options.get("config") else None
     for name, value in options.items():
         flags += [f"--{name}", str(value)] if value is not None else []
     log.unlink(missing_ok=True)
     with log.open("ab") as output:
         log.chmod(0o600)
         try:
-            server = run_async(launch_server(flags=tuple(flags), token=token, log=output, cwd="/"))
+            place = config.parent if config is not None else _home()
+            server = run_async(launch_server(flags=tuple(flags), token=token, log=output, cwd=str(place)))
         except ConfigError:
             said = log.read_text(errors="replace").strip()
             raise ConfigError(f"the server did not start: {said or f'see {log}'}") from None
     state = DaemonState(server.pid, server.url, __version__, server.token, str(log))
     write_state(state, data_dir)
     return state
+
+
+def _home() -> Path:
+    """Where a daemon without a config file works: the paths in such a file are relative to its folder."""
+    home = Path.home()
+    return home if home.is_dir() else Path("/")
 
 
 def _end(state: DaemonState) -> None:

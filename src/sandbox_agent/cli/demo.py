@@ -7,12 +7,12 @@ import signal
 import tempfile
 from typing import Any
 
-from acp import schema
 from rich.console import Console
 
 from sandbox_agent.client.asking import Answer, PermissionRequest
 from sandbox_agent.client.sandbox import SandboxAgent
-from sandbox_agent.client.updates import Update
+from sandbox_agent.client.updates import Envelope, update_in
+from sandbox_agent.core.json_values import as_object
 
 _INDENT = "\n         "
 
@@ -45,8 +45,8 @@ class _Demo:
         session = await sandbox.create_session(agent="mock", cwd=cwd)
         say(f"[bold]session[/]  {session.id}\n[bold]you[/]      demo\n[bold]agent[/]    ", end="")
         turn = session.prompt("demo")
-        async for update in turn:
-            self._show_update(update)
+        async for envelope in turn.envelopes():
+            self._show(envelope)
         say(f"\n[bold]stopped[/]  {turn.stop_reason}")
         say(f"[bold]server[/]   {sandbox.url} ran this turn; start your own with: sandbox-agent server")
         return turn.stop_reason
@@ -60,23 +60,25 @@ class _Demo:
 
     def allow(self, request: PermissionRequest) -> Answer:
         chosen = request.allow()
-        name = next(o.name for o in request.options if o.option_id == chosen["outcome"]["optionId"])
+        option_id = chosen["outcome"]["optionId"]
+        name = next(option["name"] for option in request.raw["options"] if option["optionId"] == option_id)
         self._console.print(f"{_INDENT}[yellow]permission asked[/] → answered: {name}", end="")
         return chosen
 
-    def _show_update(self, update: Update) -> None:
-        kind = type(update).__name__
+    def _show(self, envelope: Envelope) -> None:
+        update = update_in(envelope)
+        kind = str(update.get("sessionUpdate"))
         match update:
-            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
+            case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(text)}}:
                 self._say(kind, text, "")
-            case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
+            case {"sessionUpdate": "agent_thought_chunk", "content": {"text": str(text)}}:
                 self._say(kind, text, "dim italic")
-            case schema.ToolCallStart(title=title, status=status) | schema.ToolCallProgress(title=title, status=status):
-                self._line("cyan", "tool", title or update.tool_call_id, status)
-            case schema.AgentPlanUpdate(entries=entries):
-                for entry in entries:
-                    self._line("magenta", "plan", entry.content, entry.status)
-            case schema.UsageUpdate(used=used, size=size):
+            case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": name}:
+                self._line("cyan", "tool", str(update.get("title") or name), update.get("status"))
+            case {"sessionUpdate": "plan", "entries": list(entries)}:
+                for entry in map(as_object, entries):
+                    self._line("magenta", "plan", str(entry.get("content")), entry.get("status"))
+            case {"sessionUpdate": "usage_update", "used": used, "size": size}:
                 self._console.print(f"{_INDENT}[dim]usage {used} of {size} tokens[/]", end="")
             case _:
                 return

@@ -16,8 +16,12 @@ import click
 import msgspec
 
 from sandbox_agent.cli.daemon_state import read_state
+from sandbox_agent.cli.project import NAME, find_project
 from sandbox_agent.cli.target import Target, is_serving, run_async, target_options
 from sandbox_agent.client.sandbox import DEFAULT_URL
+from sandbox_agent.core import frames
+from sandbox_agent.core.json_values import as_object, read_json
+from sandbox_agent.core.versions import LATEST
 from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.settings import Settings, load_settings
 from sandbox_agent.version import __version__
@@ -56,11 +60,13 @@ def doctor(target: Target) -> None:
 def _findings(target: Target, settings: Settings) -> Iterator[Finding]:
     yield Finding("version", "ok", f"sandbox-agent {__version__}, Python {platform.python_version()}")
     yield _data_dir(settings.data_path)
+    yield check_project()
     yield _node()
     yield run_async(_server(target))
     yield _daemon()
     yield from _agents(settings)
     yield _built_in_agent()
+    yield from run_async(_mcp_servers(settings))
 
 
 def _data_dir(path: Path) -> Finding:
@@ -79,6 +85,18 @@ def _data_dir(path: Path) -> Finding:
     return Finding("data directory", "ok", f"{path}, {free >> 30} GiB free")
 
 
+def check_project() -> Finding:
+    """Which file of a project `run` would use here."""
+    try:
+        found = find_project(Path.cwd())
+    except SandboxAgentError as error:
+        return Finding("project", "fail", error.detail, "correct the file")
+    if found is None:
+        return Finding("project", "ok", f"no {NAME} here or above")
+    said = ", ".join(f"{name} = {value}" for name, value in found.run.given.items())
+    return Finding("project", "ok", f"{found.path}: {said or 'nothing'}")
+
+
 def _node() -> Finding:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
@@ -93,7 +111,8 @@ async def _server(target: Target) -> Finding:
     if await is_serving(url):
         return Finding("server", "ok", f"running at {url}")
     if target.endpoint is not None:
-        return Finding("server", "fail", f"cannot connect to {url}", "check the address, or start the server")
+        problem = f"no sandbox-agent server answers at {url}"
+        return Finding("server", "fail", problem, "check the address, or start the server")
     if _is_taken(2468):
         return Finding(
             "server",
@@ -145,16 +164,47 @@ def _agents(settings: Settings) -> Iterator[Finding]:
 
 
 def _built_in_agent() -> Finding:
-    hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
-    said = _said([sys.executable, "-m", "sandbox_agent.mock_agent"], hello)
-    if said is not None and '"protocolVersion"' in said:
-        return Finding("built-in agent", "ok", "works")
+    """Asked as the server asks every agent: for the latest version of ACP."""
+    from sandbox_agent.hub.agents.handshake import initialize_params, read_initialized  # noqa: PLC0415
+
+    hello = frames.request(b"0", "initialize", initialize_params(LATEST)) + b"\n"
+    said = _said([sys.executable, "-m", "sandbox_agent.mock_agent"], hello, patience=60.0)
+    answer = read_json(said.encode()) if said else None
+    initialized = read_initialized(as_object(answer).get("result"))
+    if initialized is not None:
+        return Finding("built-in agent", "ok", f"works, ACP version {int(initialized.version)}")
     return Finding("built-in agent", "fail", "does not respond", "reinstall sandbox-agent")
 
 
-def _said(command: list[str], given: bytes = b"") -> str | None:
+async def _mcp_servers(settings: Settings) -> list[Finding]:
+    """Of the MCP servers that a session in the current directory would get, which start."""
+    from sandbox_agent.files import FileService  # noqa: PLC0415
+    from sandbox_agent.hub.directories.entries import DirectoryEntries  # noqa: PLC0415
+    from sandbox_agent.hub.directories.probe import probe  # noqa: PLC0415
+    from sandbox_agent.hub.directories.servers import resolved  # noqa: PLC0415
+    from sandbox_agent.serve import file_limits  # noqa: PLC0415
+
+    files = FileService((), Path.cwd(), file_limits(settings), data_dir=None)
+    findings: list[Finding] = []
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=20, check=False)
+        entries = await DirectoryEntries(files, settings.data_path / "directory-config").found("mcp", str(files.cwd))
+        for entry in entries:
+            if entry.config.get("enabled") is False:
+                continue
+            try:
+                said = await probe(resolved(entry, settings.environ), settings.environ, files.cwd)
+                findings.append(Finding(f"mcp {entry.name}", "ok", said))
+            except SandboxAgentError as error:
+                todo = f"see `sandbox-agent mcp list`; it is configured in {entry.directory}"
+                findings.append(Finding(f"mcp {entry.name}", "fail", error.detail, todo))
+    finally:
+        await files.close()
+    return findings
+
+
+def _said(command: list[str], given: bytes = b"", *, patience: float = 20.0) -> str | None:
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, timeout=patience, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Groups that suggest a command for a misspelled one, and import commands when they are used: `--help` stays quick."""
+"""Groups that suggest a command for a misspelled or removed one, and import only what is used: `--help` stays quick."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import Any
 
 import click
+
+from sandbox_agent.cli.removed import replacement
 
 Lazy = Mapping[str, tuple[str, str]]
 """Command name to `module:attribute` and the line that help shows."""
@@ -20,6 +22,10 @@ class SuggestingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            gone = replacement([*ctx.command_path.split()[1:], *args])
+            if gone is not None:
+                command, instead = gone
+                raise click.UsageError(f"'{command}' was removed; use 'sandbox-agent {instead}'", ctx) from None
             near = get_close_matches(args[0], self.list_commands(ctx))
             if not near:
                 raise

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sandbox_agent.cli.choices import refuse_what_was_not_applied
-from sandbox_agent.client.sandbox import SandboxAgent
-from sandbox_agent.client.session import Session
 from sandbox_agent.errors import InvalidParams, NotFound, UnknownSession
+
+if TYPE_CHECKING:
+    from sandbox_agent.client.sandbox import SandboxAgent
+    from sandbox_agent.client.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class WantedSession:
     """An alias: resumed if there is a session of that name, else given to a new one."""
     is_newest: bool = False
     choices: Mapping[str, Any] = field(default_factory=dict)
-    """Model, mode and title."""
+    """Model, mode, title and permission mode."""
 
 
 async def open_session(sandbox: SandboxAgent, wanted: WantedSession) -> Session:
@@ -46,12 +47,12 @@ async def open_session(sandbox: SandboxAgent, wanted: WantedSession) -> Session:
 async def _create(sandbox: SandboxAgent, wanted: WantedSession, **alias: Any) -> Session:
     if wanted.agent is None:
         raise InvalidParams(f"there is no session {wanted.name!r} yet: give --agent to create it")
-    session = await sandbox.create_session(agent=wanted.agent, cwd=wanted.cwd, **wanted.choices, **alias)
-    await refuse_what_was_not_applied(session, wanted.choices)
-    return session
+    return await sandbox.create_session(agent=wanted.agent, cwd=wanted.cwd, **wanted.choices, **alias)
 
 
 async def _resume(sandbox: SandboxAgent, wanted: WantedSession, session_id: str, agent: str | None) -> Session:
+    if "permission_mode" in wanted.choices:
+        raise InvalidParams("a session keeps the permission mode that it was created with: --approve is for a new one")
     session = await sandbox.resume_session(session_id, agent=agent)
     if "model" in wanted.choices:
         await session.set_model(wanted.choices["model"])

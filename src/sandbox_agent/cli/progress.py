@@ -1,4 +1,4 @@
-"""A bar for installs on a terminal, a line for each step elsewhere."""
+"""How far long work has come: a bar on a terminal, lines for the steps of an install elsewhere."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ def install_progress(agent: str, *, is_shown: bool) -> Iterator[Advance]:
             yield advance
     else:
         yield _Lines(agent).advance
+
+
+@contextlib.contextmanager
+def byte_progress(label: str, *, is_shown: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar of bytes, on a terminal only; gives what is called with those done and all of them."""
+    if not is_shown or not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import click
 
 from sandbox_agent.cli.exits import MEANINGS
 from sandbox_agent.cli.main import cli
+from sandbox_agent.cli.removed import REMOVED_COMMANDS
 
 _HEAD = """# Command line
 
@@ -30,6 +31,9 @@ def render() -> str:
     parts += [f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()]
     parts.append("")
     parts += _describe(cli, context)
+    parts += ["## Removed commands\n", "Commands of the previous versions that no longer exist.\n"]
+    parts += ["| Removed | Use instead |\n| --- | --- |"]
+    parts += [f"| `sandbox-agent {gone}` | `sandbox-agent {instead}` |" for gone, instead in REMOVED_COMMANDS.items()]
     return "\n".join(parts).rstrip() + "\n"
 
 

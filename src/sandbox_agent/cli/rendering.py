@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
-from acp import schema
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.text import Text
 
-from sandbox_agent.client.updates import StreamGap, Update
+from sandbox_agent.client.updates import Envelope, missing_in, said_in, update_in
+from sandbox_agent.core.json_values import as_list, as_object
 
 _DIFF_LINES = 40
 _STATUS = {
@@ -26,17 +24,23 @@ _STATUS = {
 _PLAN = {"pending": "☐", "in_progress": "▸", "completed": "☑"}
 
 
+class _Diff(NamedTuple):
+    path: str
+    old: str | None
+    new: str
+
+
 @dataclass(slots=True)
 class _Tool:
     title: str
     status: str = ""
-    diffs: set[tuple[str, str | None, str]] = field(default_factory=set)
+    diffs: set[_Diff] = field(default_factory=set)
 
 
 class View(Protocol):
     """What a turn is shown on."""
 
-    def show(self, update: Update) -> None: ...
+    def show(self, envelope: Envelope) -> None: ...
     def pause(self) -> None: ...
     def note(self, text: str, style: str = "dim") -> None: ...
 
@@ -49,14 +53,12 @@ class AnswerView:
         self._output = output
         self._is_line_open = False
 
-    def show(self, update: Update) -> None:
-        match update:
-            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)) if text:
-                self._output.write(text)
-                self._output.flush()
-                self._is_line_open = not text.endswith("\n")
-            case _:
-                pass
+    def show(self, envelope: Envelope) -> None:
+        text = said_in(envelope)
+        if text:
+            self._output.write(text)
+            self._output.flush()
+            self._is_line_open = not text.endswith("\n")
 
     def pause(self) -> None:
         if self._is_line_open:
@@ -79,24 +81,25 @@ class TurnView:
         self._tools: dict[str, _Tool] = {}
         self._plan: list[tuple[str, str]] = []
 
-    def show(self, update: Update) -> None:
-        match update:
-            case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
+    def show(self, envelope: Envelope) -> None:
+        missing = missing_in(envelope)
+        if missing is not None:
+            self._print(Text(f"… {missing} updates are no longer kept by the server …", style="red"))
+        match update_in(envelope):
+            case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._grow("message", text)
-            case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
+            case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._grow("thought", text)
-            case schema.UserMessageChunk(content=schema.TextContentBlock(text=text)):
+            case {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._print(Text(f"> {text}", style="bold"))
-            case schema.ToolCallStart() | schema.ToolCallProgress():
-                self._show_tool(update)
-            case schema.AgentPlanUpdate(entries=entries):
-                self._show_plan([(str(entry.status), entry.content) for entry in entries])
-            case schema.CurrentModeUpdate(current_mode_id=mode):
+            case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(name)} as update:
+                self._show_tool(name, update)
+            case {"sessionUpdate": "plan", "entries": list(entries)}:
+                self._show_plan([_entry(entry) for entry in entries])
+            case {"sessionUpdate": "current_mode_update", "currentModeId": mode}:
                 self._print(Text(f"mode {mode}", style="dim"))
-            case schema.AgentMessageChunk(content=content):
-                self._print(Text(f"[{content.type}]", style="dim"))
-            case StreamGap(missing=missing):
-                self._print(Text(f"… {missing} updates are no longer kept by the server …", style="red"))
+            case {"sessionUpdate": "agent_message_chunk", "content": {"type": kind}}:
+                self._print(Text(f"[{kind}]", style="dim"))
             case _:
                 pass  # titles, commands, usage: not part of what is said
 
@@ -134,6 +137,8 @@ class TurnView:
     def _styled(self, text: str) -> RenderableType:
         if self._kind == "thought":
             return Padding(Text(text.strip(), style="dim italic"), (0, 0, 0, 2), expand=False)
+        from rich.markdown import Markdown  # noqa: PLC0415 - brings a parser and pygments along: only for a terminal
+
         return Markdown(text)
 
     def _flush(self) -> None:
@@ -156,11 +161,11 @@ class TurnView:
         for part in parts:
             self._console.print(part)
 
-    def _show_tool(self, update: schema.ToolCallStart | schema.ToolCallProgress) -> None:
-        tool = self._tools.setdefault(update.tool_call_id, _Tool(update.tool_call_id))
-        tool.title = update.title or tool.title
-        status = update.status or tool.status or "pending"
-        fresh = [diff for diff in _diffs(update.content) if _key(diff) not in tool.diffs]
+    def _show_tool(self, name: str, update: dict[str, Any]) -> None:
+        tool = self._tools.setdefault(name, _Tool(name))
+        tool.title = str(update.get("title") or tool.title)
+        status = str(update.get("status") or tool.status or "pending")
+        fresh = [diff for diff in _diffs(update.get("content")) if diff not in tool.diffs]
         if status == tool.status and not fresh:
             return
         parts: list[RenderableType] = []
@@ -172,7 +177,7 @@ class TurnView:
             parts.append(line)
         parts += [_render_diff(diff) for diff in fresh]
         tool.status = status
-        tool.diffs.update(map(_key, fresh))
+        tool.diffs.update(fresh)
         self._print(*parts)
 
     def _show_plan(self, entries: list[tuple[str, str]]) -> None:
@@ -199,16 +204,25 @@ def _finished_blocks(text: str) -> tuple[str, str]:
     return text[:cut].rstrip("\n"), text[cut:]
 
 
-def _diffs(content: Iterable[Any] | None) -> list[schema.FileEditToolCallContent]:
-    return [part for part in content or [] if isinstance(part, schema.FileEditToolCallContent)]
+def _entry(entry: Any) -> tuple[str, str]:
+    fields = as_object(entry)
+    return str(fields.get("status")), str(fields.get("content"))
 
 
-def _key(diff: schema.FileEditToolCallContent) -> tuple[str, str | None, str]:
-    return diff.path, diff.old_text, diff.new_text
+def _diffs(content: Any) -> list[_Diff]:
+    found = []
+    for part in as_list(content):
+        match part:
+            case {"type": "diff", "path": str(path), "newText": str(new)}:
+                old = part.get("oldText")
+                found.append(_Diff(path, old if isinstance(old, str) else None, new))
+            case _:
+                pass
+    return found
 
 
-def _render_diff(diff: schema.FileEditToolCallContent) -> RenderableType:
-    old, new = (diff.old_text or "").splitlines(), diff.new_text.splitlines()
+def _render_diff(diff: _Diff) -> RenderableType:
+    old, new = (diff.old or "").splitlines(), diff.new.splitlines()
     lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
     text = Text(f"  {diff.path}\n", style="bold")
     for line in lines[:_DIFF_LINES]:

@@ -52,11 +52,14 @@ class Wanted:
 @click.option(
     "--approve",
     type=click.Choice(["ask", "allow", "reject"]),
-    default="ask",
-    show_default=True,
-    help="How to answer permission requests.",
+    help="How to answer permission requests.  [default: ask]",
 )
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Cancel the turn after this many seconds.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return when the server has taken the prompt, and print the session id. Needs a running server.",
+)
 @click.option("--quiet", "-q", "is_quiet", is_flag=True, help="Print only the answer; notes go to stderr.")
 @target_options
 def run(
@@ -66,28 +69,48 @@ def run(
     cwd: Path,
     resume: str | None,
     name: str | None,
-    approve: str,
+    approve: str | None,
     timeout: float | None,
     *,
     is_newest: bool,
     is_quiet: bool,
+    no_wait: bool,
     **choices: str | None,
 ) -> None:
     """Send a prompt to an agent and stream its answer. PROMPT may be - to read it from stdin.
 
+    Options that are not given are taken from the [run] table of sandbox-agent.toml in the working directory or above.
     If no server is running, one is started for this command. Press Ctrl-C once to cancel the turn, twice to quit.
     The exit code tells how the turn ended."""
     from sandbox_agent.cli.opening import WantedSession  # noqa: PLC0415
 
+    if resume is None and not is_newest:
+        defaults = _project_defaults(cwd)
+        agent = agent or defaults.pop("agent", None)
+        approve, timeout = approve or defaults.pop("approve", None), timeout or defaults.pop("timeout", None)
+        choices |= {name: value for name, value in defaults.items() if choices.get(name, "") is None}
+    approve = approve or "ask"
     if (resume is not None) + is_newest + (name is not None) > 1:
         raise click.UsageError("--resume, --continue and --session exclude each other")
     if agent is None and resume is None and name is None and not is_newest:
         raise click.UsageError("--agent is missing; `sandbox-agent agents list` shows the available agents")
+    if no_wait and timeout is not None:
+        raise click.UsageError("--timeout needs somebody who waits: it excludes --no-wait")
     kept = {name: value for name, value in choices.items() if value is not None}
+    if no_wait and approve != "ask":
+        kept["permission_mode"] = approve
     session = WantedSession(agent, str(cwd.resolve()), resume, name, is_newest, kept)
     text = sys.stdin.read() if prompt == "-" else prompt
     wanted = Wanted(text, approve, timeout, is_quiet, session)
-    sys.exit(run_async(_run_json(target, wanted) if target.is_json else _run(target, wanted)))
+    running = _send if no_wait else _run_json if target.is_json else _run
+    sys.exit(run_async(running(target, wanted)))
+
+
+def _project_defaults(cwd: Path) -> dict[str, Any]:
+    from sandbox_agent.cli.project import find_project  # noqa: PLC0415
+
+    project = find_project(cwd.resolve())
+    return {} if project is None else project.run.given
 
 
 async def _run(target: Target, wanted: Wanted) -> int:
@@ -112,17 +135,32 @@ async def _run(target: Target, wanted: Wanted) -> int:
             _interruptible(session, lambda text: view.note(text, "yellow")),
             _limited(session, wanted.timeout) as limit,
         ):
-            async for update in turn:
-                view.show(update)
+            async for envelope in turn.envelopes():
+                view.show(envelope)
         view.pause()
         if not wanted.is_quiet or turn.stop_reason != "end_turn":
             console.print(f"[dim]stopped: {turn.stop_reason}[/]")
         return _code(turn.stop_reason, limit, was_unasked=approval.was_unasked)
 
 
+async def _send(target: Target, wanted: Wanted) -> int:
+    """Leave the prompt to the server. Permissions wait for whoever attaches, unless --approve decides."""
+    from sandbox_agent.cli.jsonl import print_json  # noqa: PLC0415
+    from sandbox_agent.cli.opening import open_session  # noqa: PLC0415
+
+    async with target.open() as sandbox:
+        session = await open_session(sandbox, wanted.session)
+        turn_id = await session.prompt(wanted.prompt).start()
+    if target.is_json:
+        print_json({"sessionId": session.id, "agent": session.agent, "turnId": turn_id})
+    else:
+        click.echo(session.id)
+    return 0
+
+
 async def _run_json(target: Target, wanted: Wanted) -> int:
     """One JSON object a line: `session`, then `update` and `permission`, then `stop` or `error`."""
-    from sandbox_agent.cli.exits import exit_code  # noqa: PLC0415
+    from sandbox_agent.cli.exits import exit_code, next_step  # noqa: PLC0415
     from sandbox_agent.cli.jsonl import print_line  # noqa: PLC0415
     from sandbox_agent.cli.opening import open_session  # noqa: PLC0415
 
@@ -151,7 +189,9 @@ async def _run_json(target: Target, wanted: Wanted) -> int:
             print_line("stop", sessionId=session.id, stopReason=turn.stop_reason)
             return _code(turn.stop_reason, limit, was_unasked=bool(unasked))
     except SandboxAgentError as error:
-        print_line("error", error=error.kind, detail=error.detail, retryable=error.retryable)
+        step = next_step(error)
+        advice = {} if step is None else {"hint": step}
+        print_line("error", error=error.kind, detail=error.detail, retryable=error.retryable, **advice, data=error.data)
         return exit_code(error)
 
 

@@ -6,13 +6,18 @@ import asyncio
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sandbox_agent.cli.completion import complete_agents, complete_sessions
 from sandbox_agent.cli.lazy import SuggestingGroup
 from sandbox_agent.cli.target import Target, run_async, target_options
+
+if TYPE_CHECKING:
+    from sandbox_agent.cli.approval import Approval
+    from sandbox_agent.client.sandbox import SearchResult
+    from sandbox_agent.client.session import Session
 
 _AGENT = click.option(
     "--agent", shell_complete=complete_agents, help="Agent that owns the session, if the id is ambiguous."
@@ -48,6 +53,27 @@ def list_(target: Target, agent: str | None, cwd: str | None, limit: int) -> Non
         for s in found
     ]
     return print_table(("SESSION", "AGENT", "STATUS", "UPDATED", "TITLE"), rows, empty="no sessions")
+
+
+@sessions.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Maximum number of sessions.")
+@target_options
+def search(target: Target, words: tuple[str, ...], limit: int) -> None:
+    """Search the conversations of all sessions for WORDS. The newest hit comes first."""
+
+    async def work() -> SearchResult:
+        async with target.open(may_start=True) as sandbox:
+            return await sandbox.search(" ".join(words), limit=limit)
+
+    found = run_async(work())
+    if target.is_json:
+        import msgspec  # noqa: PLC0415
+
+        return _print_json(msgspec.to_builtins(found))
+    from sandbox_agent.cli.tables import print_hits  # noqa: PLC0415
+
+    return print_hits(found)
 
 
 @sessions.command()
@@ -172,23 +198,30 @@ async def _attach(target: Target, name: str, agent: str | None, *, replay: bool)
     console = Console(highlight=False)
     view = TurnView(console)
     approval = Approval("ask", console, view, leaves_unasked=True)
-    async with target.open(on_permission=approval.permission, on_question=approval.question) as sandbox:
+    async with target.open() as sandbox:
         join = sandbox.load_session if replay else sandbox.resume_session
         session = await join(name, agent=agent)
         if target.is_json:
+            _answer_with(approval, session)
             async for envelope in session.envelopes():
                 _print_json(envelope)
             return
-        for update in session.replay:
-            view.show(update)
+        for envelope in session.replayed:
+            view.show(envelope)
         view.pause()
         console.print(f"[dim]attached to {session.id} of {session.agent}; press Ctrl-C to detach[/]")
+        _answer_with(approval, session)  # what is open is asked below the conversation that led to it
         with quiet_control_keys():
-            async for update in session.updates():
-                view.show(update)
+            async for envelope in session.envelopes():
+                view.show(envelope)
                 await asyncio.sleep(0)
         view.pause()
         console.print("[dim]the session has ended[/]")
+
+
+def _answer_with(approval: Approval, session: Session) -> None:
+    session.on_permission(approval.permission)
+    session.on_question(approval.question)
 
 
 _SHOWN = (
@@ -216,6 +249,8 @@ def _plain(value: Any) -> str | None:
 
 def _ask_title(ask: dict[str, Any]) -> str:
     params = ask.get("params", {})
+    if isinstance(params.get("title"), str):  # as version 2 of ACP asks
+        return str(params["title"])
     return str((params.get("toolCall") or {}).get("title") or params.get("prompt") or ask.get("method"))
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from sandbox_agent.client.sandbox import SearchResult
 
 Cell = str | Text
 _WHOLE = 100_000
@@ -40,6 +44,25 @@ def print_facts(facts: Iterable[tuple[str, str | Text | None]]) -> None:
         if value is not None and value != "":
             table.add_row(name, value)
     console.print(table)
+
+
+def print_hits(found: SearchResult) -> None:
+    """What a search found, by session, with the words that were looked for standing out."""
+    console = _console()
+    for each in found.sessions:
+        session = each.session
+        console.print(Text.assemble((session.alias or session.session_id, "bold"), "  ", session.title or ""))
+        for hit in each.hits:
+            line = Text(f"  {hit.kind:<8} {hit.sequence:>6}  ", style="dim")
+            for part in hit.snippet:
+                line.append(" ".join(part.text.split("\n")), style="bold yellow" if part.is_match else "not dim")
+            console.print(line, no_wrap=True, overflow="ellipsis")
+        if each.more_hits:
+            console.print(Text(f"  and {each.more_hits} more", style="dim"))
+    if not found.sessions:
+        console.print(Text("nothing found", style="dim"))
+    if not found.is_complete:
+        console.print(Text("there may be more: add words, or try again in a moment", style="dim"))
 
 
 def _console() -> Console:

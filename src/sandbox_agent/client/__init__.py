@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sandbox_agent.client.agents import Agents
-    from sandbox_agent.client.asking import PermissionRequest, QuestionRequest
+    from sandbox_agent.client.asking import OpenRequest, PermissionRequest, QuestionRequest
     from sandbox_agent.client.blocking import BlockingSandboxAgent, BlockingSession
     from sandbox_agent.client.files import FileEntry, Files
-    from sandbox_agent.client.sandbox import SandboxAgent, SessionInfo
+    from sandbox_agent.client.processes import Output, Process, Processes, ProcessInfo, ProcessResult
+    from sandbox_agent.client.sandbox import SandboxAgent, SearchResult, SessionInfo
     from sandbox_agent.client.session import HistoryEvent, Session
     from sandbox_agent.client.turn import Turn
     from sandbox_agent.client.updates import StreamGap, UnknownUpdate, Update, text_of
@@ -22,9 +23,16 @@ _HOMES = {
     "FileEntry": "files",
     "Files": "files",
     "HistoryEvent": "session",
+    "OpenRequest": "asking",
+    "Output": "processes",
     "PermissionRequest": "asking",
+    "Process": "processes",
+    "ProcessInfo": "processes",
+    "ProcessResult": "processes",
+    "Processes": "processes",
     "QuestionRequest": "asking",
     "SandboxAgent": "sandbox",
+    "SearchResult": "sandbox",
     "Session": "session",
     "SessionInfo": "sandbox",
     "StreamGap": "updates",
@@ -41,9 +49,16 @@ __all__ = [
     "FileEntry",
     "Files",
     "HistoryEvent",
+    "OpenRequest",
+    "Output",
     "PermissionRequest",
+    "Process",
+    "ProcessInfo",
+    "ProcessResult",
+    "Processes",
     "QuestionRequest",
     "SandboxAgent",
+    "SearchResult",
     "Session",
     "SessionInfo",
     "StreamGap",

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import msgspec
 
 from sandbox_agent.client.rpc.problems import from_response, from_transport
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    from sandbox_agent import lazy_httpx as httpx
 
 Content = bytes | AsyncIterator[bytes]
 
 
 class Api:
-    def __init__(self, http: httpx.AsyncClient) -> None:
+    def __init__(self, http: httpx.AsyncClient, verify: ssl.SSLContext | bool = True) -> None:
         self.http = http
+        self.verify = verify
+        """Which certificates are believed, for those who open sockets of their own."""
 
     async def request(
         self,

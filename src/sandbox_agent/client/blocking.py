@@ -4,19 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
-from sandbox_agent.client.agents import AgentInfo
+from sandbox_agent.client.agents import AgentInfo, Progress
+from sandbox_agent.client.asking import OpenRequest, PermissionHandler, QuestionHandler
+from sandbox_agent.client.blocking_processes import BlockingProcesses
 from sandbox_agent.client.files import FileEntry, Files
-from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent, SessionInfo
-from sandbox_agent.client.session import HistoryEvent, Session
+from sandbox_agent.client.providers.provider import Provider
+from sandbox_agent.client.sandbox import DEFAULT_URL, SandboxAgent, SearchResult, SessionInfo
+from sandbox_agent.client.session import HistoryEvent, Session, SessionOptions
 from sandbox_agent.client.turn import Turn
-from sandbox_agent.client.updates import Update, text_of
+
+if TYPE_CHECKING:
+    from sandbox_agent.client.updates import Update
 
 T = TypeVar("T")
+
+
+class ConnectOptions(TypedDict, total=False):
+    """Those of `SandboxAgent.connect`."""
+
+    token: str | None
+    on_permission: PermissionHandler | None
+    on_question: QuestionHandler | None
+    retry_for: float
+    ca_file: Path | str | None
+
+
+class StartOptions(TypedDict, total=False):
+    """Those of `SandboxAgent.start`."""
+
+    sandbox: Provider | None
+    env: Mapping[str, str] | None
+    within: float
+    data_dir: Path | str | None
+    config: Path | str | None
+    flags: tuple[str, ...]
+    log: IO[bytes] | int | None
+    on_permission: PermissionHandler | None
+    on_question: QuestionHandler | None
 
 
 class _Loop:
@@ -66,9 +95,17 @@ class BlockingTurn:
     def __iter__(self) -> Iterator[Update]:
         return self._loop.iterate(self._turn.__aiter__())
 
+    def events(self) -> Iterator[Update | OpenRequest]:
+        """The updates, and among them what the agent asks: call `answer` of each `OpenRequest`."""
+        return self._loop.iterate(self._turn.events())
+
     def text(self) -> str:
         """Run it to its end; gives what the agent said."""
-        return "".join(map(text_of, self))
+        return self._loop.run(self._turn.text())
+
+    def start(self) -> str:
+        """Return its turn id when the server has taken it; it runs by itself."""
+        return self._loop.run(self._turn.start())
 
     @property
     def stop_reason(self) -> str | None:
@@ -84,6 +121,19 @@ class BlockingSession:
     @property
     def id(self) -> str:
         return self.session.id
+
+    @property
+    def agent(self) -> str:
+        return self.session.agent
+
+    @property
+    def cwd(self) -> str:
+        return self.session.cwd
+
+    @property
+    def replay(self) -> list[Update]:
+        """After `load_session`: the conversation so far."""
+        return self.session.replay
 
     def prompt(self, content: str | list[Any]) -> BlockingTurn:
         return BlockingTurn(self._loop, self.session.prompt(content))
@@ -104,8 +154,28 @@ class BlockingSession:
     def events(self, *, after: int = 0, limit: int | None = None) -> Iterator[HistoryEvent]:
         return self._loop.iterate(self.session.events(after=after, limit=limit))
 
+    def describe(self) -> dict[str, Any]:
+        """What the server knows of it: title, cwd, times, how it ended."""
+        return self._loop.run(self.session.describe())
+
+    def fork(self, *, cwd: str | None = None) -> BlockingSession:
+        """A new session that begins with this one's conversation. Raises AgentUnsupported."""
+        return BlockingSession(self._loop, self._loop.run(self.session.fork(cwd=cwd)))
+
+    def list_models(self) -> list[dict[str, Any]]:
+        return self._loop.run(self.session.list_models())
+
+    def set_metadata(self, **metadata: Any) -> dict[str, Any]:
+        """Merge into the session's metadata; None removes a name."""
+        return self._loop.run(self.session.set_metadata(**metadata))
+
     def terminate(self) -> None:
+        """End it for everybody. Its history stays."""
         self._loop.run(self.session.terminate())
+
+    def delete(self) -> None:
+        """End it and forget its history."""
+        self._loop.run(self.session.delete())
 
 
 class BlockingFiles:
@@ -133,33 +203,49 @@ class BlockingFiles:
 
 
 class BlockingSandboxAgent:
-    """As `SandboxAgent`, with `with` and plain `for`. Handlers are called in the thread of the event loop."""
+    """As `SandboxAgent`, with `with` and plain `for`; in a notebook, `open()` and `close()` instead of `with`.
+
+    Handlers are called in the thread of the event loop."""
 
     def __init__(self, sandbox: SandboxAgent) -> None:
         self._sandbox = sandbox
         self._loop = _Loop()
+        self._is_open = False
 
     @classmethod
-    def connect(cls, url: str = DEFAULT_URL, **options: Any) -> Self:
+    def connect(cls, url: str = DEFAULT_URL, **options: Unpack[ConnectOptions]) -> Self:
         """The options are those of `SandboxAgent.connect`."""
         return cls(SandboxAgent.connect(url, **options))
 
     @classmethod
-    def start(cls, **options: Any) -> Self:
+    def start(cls, **options: Unpack[StartOptions]) -> Self:
         """The options are those of `SandboxAgent.start`."""
         return cls(SandboxAgent.start(**options))
 
-    def __enter__(self) -> Self:
+    def open(self) -> Self:
+        """As entering a `with` block: `sandbox = BlockingSandboxAgent.start().open()`, and `close()` at the end.
+
+        What is forgotten open ends with the program, or with the kernel of the notebook."""
         try:
             self._loop.run(self._sandbox.__aenter__())
         except BaseException:
             self._loop.stop()
             raise
+        self._is_open = True
         return self
+
+    def close(self) -> None:
+        """Close the connections, and stop the server if it is ours. Closing twice is no error."""
+        if self._is_open:
+            self.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self.open()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         try:
             self._loop.run(self._sandbox.__aexit__(kind, error, trace))
         finally:
@@ -173,13 +259,54 @@ class BlockingSandboxAgent:
     def files(self) -> BlockingFiles:
         return BlockingFiles(self._loop, self._sandbox.files)
 
+    @property
+    def processes(self) -> BlockingProcesses:
+        return BlockingProcesses(self._loop, self._sandbox.processes)
+
+    def health(self) -> dict[str, Any]:
+        return self._loop.run(self._sandbox.health())
+
     def agents(self) -> list[AgentInfo]:
         return self._loop.run(self._sandbox.agents.list())
 
-    def create_session(self, *, agent: str, cwd: str | Path = "/", **options: Any) -> BlockingSession:
-        return BlockingSession(
-            self._loop, self._loop.run(self._sandbox.create_session(agent=agent, cwd=cwd, **options))
+    def describe_agent(self, agent: str, *, config: bool = False) -> AgentInfo:
+        """One agent. With `config` it is started, if need be, to say its models, modes and options."""
+        return self._loop.run(self._sandbox.agents.get(agent, config=config))
+
+    def install_agent(self, agent: str, *, reinstall: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+        """Install it unless it is there. `progress` is called in the thread of the event loop."""
+        return self._loop.run(self._sandbox.agents.install(agent, reinstall=reinstall, progress=progress))
+
+    def auth_methods(self, agent: str) -> list[dict[str, Any]]:
+        return self._loop.run(self._sandbox.auth_methods(agent))
+
+    def authenticate(self, agent: str, method_id: str) -> None:
+        self._loop.run(self._sandbox.authenticate(agent, method_id))
+
+    def create_session(
+        self,
+        *,
+        agent: str,
+        cwd: str | Path | None = None,
+        mcp_servers: list[dict[str, Any]] | None = None,
+        on_permission: PermissionHandler | None = None,
+        on_question: QuestionHandler | None = None,
+        **options: Unpack[SessionOptions],
+    ) -> BlockingSession:
+        """As `SandboxAgent.create_session`."""
+        creating = self._sandbox.create_session(
+            agent=agent,
+            cwd=cwd,
+            mcp_servers=mcp_servers,
+            on_permission=on_permission,
+            on_question=on_question,
+            **options,
         )
+        return BlockingSession(self._loop, self._loop.run(creating))
+
+    def get_session(self, session_id: str, *, agent: str | None = None) -> BlockingSession:
+        """A session without attaching to it: to read its history, describe, terminate or delete it."""
+        return BlockingSession(self._loop, self._loop.run(self._sandbox.get_session(session_id, agent=agent)))
 
     def load_session(self, session_id: str, *, agent: str | None = None) -> BlockingSession:
         return BlockingSession(self._loop, self._loop.run(self._sandbox.load_session(session_id, agent=agent)))
@@ -187,5 +314,11 @@ class BlockingSandboxAgent:
     def resume_session(self, session_id: str, *, agent: str | None = None) -> BlockingSession:
         return BlockingSession(self._loop, self._loop.run(self._sandbox.resume_session(session_id, agent=agent)))
 
-    def list_sessions(self, **filters: Any) -> list[SessionInfo]:
-        return self._loop.run(self._sandbox.list_sessions(**filters))
+    def list_sessions(
+        self, *, agent: str | None = None, cwd: str | None = None, limit: int | None = None
+    ) -> list[SessionInfo]:
+        """The newest first."""
+        return self._loop.run(self._sandbox.list_sessions(agent=agent, cwd=cwd, limit=limit))
+
+    def search(self, words: str, *, limit: int = 20) -> SearchResult:
+        return self._loop.run(self._sandbox.search(words, limit=limit))

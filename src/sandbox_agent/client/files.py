@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tarfile
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -128,6 +127,8 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
 
 async def _tar_pieces(directory: Path) -> AsyncIterator[bytes]:
     """A thread writes the archive into a pipe, at the pace at which it is read here."""
+    import tarfile  # noqa: PLC0415 - brings three compressors along, and few programs upload a directory
+
     reading, writing = os.pipe()
     failures: list[Exception] = []
 

@@ -6,10 +6,19 @@ session's history."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
+from sandbox_agent.client.asking import (
+    Answer,
+    OpenRequest,
+    PermissionHandler,
+    PermissionRequest,
+    QuestionHandler,
+    QuestionRequest,
+)
 from sandbox_agent.client.updates import Envelope
 from sandbox_agent.core.json_values import meta_value
 from sandbox_agent.core.methods import STREAM_GAP
@@ -24,20 +33,23 @@ _FULL = 16_384
 """A mailbox that holds this many makes the whole connection wait until it is read: the server keeps what comes."""
 
 
-class Mailbox:
-    """Envelopes on their way to whoever iterates over them."""
+T = TypeVar("T")
+
+
+class Mailbox(Generic[T]):
+    """What is on its way to whoever iterates over it."""
 
     def __init__(self) -> None:
-        self._held: deque[Envelope] = deque()
+        self._held: deque[T] = deque()
         self._changed = asyncio.Event()
         self._is_closed = False
         self._has_room = asyncio.Event()
         self._has_room.set()
 
-    def put(self, envelope: Envelope) -> None:
+    def put(self, item: T) -> None:
         if self._is_closed:
             return
-        self._held.append(envelope)
+        self._held.append(item)
         self._changed.set()
         if len(self._held) >= _FULL:
             self._has_room.clear()
@@ -53,17 +65,17 @@ class Mailbox:
         self._has_room.set()
         self.close()
 
-    async def take(self) -> Envelope | None:
-        """The next envelope; None when it is closed and empty."""
+    async def take(self) -> T | None:
+        """The next one; None when it is closed and empty."""
         while not self._held:
             if self._is_closed:
                 return None
             self._changed.clear()
             await self._changed.wait()
-        envelope = self._held.popleft()
+        item = self._held.popleft()
         if len(self._held) <= _FULL // 2:
             self._has_room.set()
-        return envelope
+        return item
 
     async def room(self) -> None:
         await self._has_room.wait()
@@ -74,10 +86,12 @@ class TurnBox:
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
-        self.mailbox = Mailbox()
+        self.mailbox: Mailbox[Envelope | OpenRequest] = Mailbox()
         self.seen = 0
         """Updates that have been put here, of those that only come within turns."""
         self.is_sent = False
+        self.is_left = False
+        """It runs without us: whoever is attached answers what it asks."""
         self.waits_as: Any = None
         """The id of the request while it waits behind other prompts, as the server told us."""
         self.is_told = False
@@ -128,12 +142,13 @@ class Inbox:
         """The turn that the server says runs, by its promptId, and ours if it is."""
         self._connection = connection
         self._turns: deque[TurnBox] = deque()
-        self._watchers: set[Mailbox] = set()
+        self._watchers: set[Mailbox[Envelope]] = set()
 
     @property
     def is_our_turn(self) -> bool:
-        """Whether the turn that runs was prompted here."""
-        return self._receiver() is not None
+        """Whether the turn that runs was prompted here, by one who follows it."""
+        turn = self._receiver()
+        return turn is not None and not turn.is_left
 
     def begin(self, turn: TurnBox) -> TurnBox | None:
         """The turn that must end first: where two of ours overlap, an older server does not say whose an update is."""
@@ -146,12 +161,37 @@ class Inbox:
             self._turns.remove(turn)
         turn.finish()
 
-    def watch(self) -> Mailbox:
-        mailbox = Mailbox()
+    @contextlib.contextmanager
+    def asking_in(self, turn: TurnBox) -> Iterator[None]:
+        """What the agent asks meanwhile is put among the updates of the turn, instead of to handlers."""
+
+        async def ask(request: PermissionRequest | QuestionRequest) -> Answer:
+            asked = OpenRequest(request)
+            turn.mailbox.put(asked)
+            open_requests.append(asked)
+            try:
+                return await asked.answered()
+            finally:
+                open_requests.remove(asked)
+
+        open_requests: list[OpenRequest] = []
+        before = self.on_permission, self.on_question
+        self.on_permission = self.on_question = ask
+        self.handler_set.set()
+        try:
+            yield
+        finally:
+            self.on_permission, self.on_question = before
+            for asked in open_requests:
+                asked.answer(None)
+            self.handler_set.set()
+
+    def watch(self) -> Mailbox[Envelope]:
+        mailbox: Mailbox[Envelope] = Mailbox()
         self._watchers.add(mailbox)
         return mailbox
 
-    def unwatch(self, mailbox: Mailbox) -> None:
+    def unwatch(self, mailbox: Mailbox[Envelope]) -> None:
         self._watchers.discard(mailbox)
         mailbox.abandon()
 
@@ -213,8 +253,10 @@ class Inbox:
             turn.mailbox.close()
 
     async def room(self) -> None:
-        for mailbox in [*(turn.mailbox for turn in self._turns), *self._watchers]:
-            await mailbox.room()
+        for turn in list(self._turns):
+            await turn.mailbox.room()
+        for watcher in list(self._watchers):
+            await watcher.room()
 
     def _receiver(self) -> TurnBox | None:
         """The turn of ours that an update belongs to."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import IO
 
 from sandbox_agent.errors import ConfigError
@@ -48,21 +47,26 @@ async def launch_server(
     """A server that listens. `FREE_PORT` is the flag for a port of its own.
 
     Without a `token` a random one is made, unless `--no-token` is among the flags. What the server logs goes to
-    `log`, or nowhere. `ends_with_us`: the kernel stops it when this process dies, however it dies (on Linux).
+    `log`, or nowhere. `ends_with_us`: it stops when this process ends, whatever ends it, and
+    keeps its history in memory where another server has the one of the data directory.
     Raises ConfigError with what the server said when it does not come up."""
+    import secrets  # noqa: PLC0415 - a third of what importing the SDK would cost, for those who start no server
+
     has_token = "--no-token" not in flags
     token = (token or secrets.token_urlsafe(24)) if has_token else None
     variables = {**os.environ, **(env or {})}
     variables.pop("SANDBOX_AGENT_TOKEN", None)
+    if ends_with_us:
+        variables.setdefault("SANDBOX_AGENT_STORE", "auto")
+    owned = ("--ends-with", str(os.getpid())) if ends_with_us else ()
     process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would kill it with the event loop
-        [sys.executable, "-m", "sandbox_agent", "server", *flags],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "sandbox_agent", "server", *flags, *owned],
+        stdin=subprocess.PIPE if ends_with_us else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if log is None else log,
         env={**variables, "SANDBOX_AGENT_TOKEN": token} if token is not None else variables,
         cwd=cwd,
         start_new_session=True,
-        preexec_fn=_end_with_parent() if ends_with_us and sys.platform == "linux" else None,  # noqa: PLW1509
     )
     said = bytearray()
     draining = None
@@ -73,15 +77,13 @@ async def launch_server(
         async with asyncio.timeout(_START):
             line = await asyncio.to_thread(_first_line, process)
     except BaseException as error:
-        process.kill()
-        process.wait()
+        _kill(process)
         if isinstance(error, TimeoutError):
             raise ConfigError(f"the server did not say where it listens within {_START:g} s") from None
         raise
     if line.startswith("listening on "):
         return LaunchedServer(process, line.removeprefix("listening on "), token)
-    process.kill()
-    process.wait()
+    _kill(process)
     if draining is not None:
         draining.join(timeout=1.0)
     raise ConfigError(f"the server did not start: {said.decode(errors='replace').strip() or line or 'see its log'}")
@@ -109,13 +111,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=_STOP)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+    _let_go(process)
 
 
-def _end_with_parent() -> Callable[[], None]:
-    """To be run in the child: has the kernel send TERM when we die. Safe only while we have no other threads."""
-    import ctypes  # noqa: PLC0415 - few need it
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    _let_go(process)
 
-    set_parent_death_signal = 1
-    control = ctypes.CDLL(None).prctl
-    return lambda: control(set_parent_death_signal, signal.SIGTERM)
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()

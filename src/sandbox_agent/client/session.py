@@ -4,17 +4,38 @@ It outlives the program, the connection and the server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from sandbox_agent.client.asking import PermissionHandler, QuestionHandler
+from sandbox_agent.client.choices import not_applied
 from sandbox_agent.client.connection import AgentConnection
 from sandbox_agent.client.inbox import EVENTS, Inbox
 from sandbox_agent.client.turn import Turn, prompt_blocks
-from sandbox_agent.client.updates import Envelope, Update, read_update
+from sandbox_agent.client.updates import Envelope, read_update
 from sandbox_agent.core.frames import META
 from sandbox_agent.errors import InvalidParams, NotFound
+
+if TYPE_CHECKING:
+    from sandbox_agent.client.updates import Update
+
+
+class SessionOptions(TypedDict, total=False):
+    """What may be wished for a new session. A model or mode that the agent does not have is an error."""
+
+    model: str
+    mode: str
+    permission_mode: str | Mapping[str, str]
+    """`ask`, `allow`, `reject`, a verdict by kind of tool such as `{"edit": "allow", "default": "ask"}`, or a mode."""
+    title: str
+    session_id: str
+    """An alias, by which the session can be found as well."""
+    skills: Any
+    metadata: Mapping[str, Any]
+    agent_version: str
+
 
 _WISHES = {
     "session_id": "requestedSessionId",
@@ -46,8 +67,13 @@ class Session:
         self._inbox = inbox
         self.setup = setup
         """What the agent said of the session: modes, models, config options."""
-        self.replay: list[Update] = []
+        self.replayed: list[Envelope] = []
+        """As `replay`, but as the raw JSON-RPC messages."""
+
+    @cached_property
+    def replay(self) -> list[Update]:
         """After a load: the conversation so far."""
+        return [read_update(envelope) for envelope in self.replayed]
 
     @property
     def id(self) -> str:
@@ -184,8 +210,9 @@ class Session:
 
 
 async def create(
-    connection: AgentConnection, cwd: str, mcp_servers: list[dict[str, Any]], wishes: dict[str, Any]
+    connection: AgentConnection, cwd: str, mcp_servers: list[dict[str, Any]], wishes: Mapping[str, Any]
 ) -> Session:
+    """Raises InvalidParams for a model or mode that the agent does not have; the session is ended then."""
     unknown = sorted(wishes.keys() - _WISHES.keys())
     if unknown:
         raise InvalidParams(f"create_session does not know {', '.join(unknown)}; it knows {', '.join(_WISHES)}")
@@ -193,7 +220,12 @@ async def create(
     if wishes:
         params["_meta"] = {META: {_WISHES[name]: value for name, value in wishes.items()}}
     answer = await connection.call("session/new", params)
-    return Session(connection, connection.inbox(answer["sessionId"], cwd), answer)
+    session = Session(connection, connection.inbox(answer["sessionId"], cwd), answer)
+    refused = not_applied(answer, session.agent, wishes)
+    if refused is not None:
+        await session.terminate()
+        raise refused
+    return session
 
 
 async def load(connection: AgentConnection, session_id: str, cwd: str) -> Session:
@@ -209,7 +241,7 @@ async def load(connection: AgentConnection, session_id: str, cwd: str) -> Sessio
     finally:
         inbox.replay = None
     session = Session(connection, inbox, answer)
-    session.replay = [read_update(envelope) for envelope in replayed]
+    session.replayed = replayed
     return session
 
 

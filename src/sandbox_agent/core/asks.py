@@ -7,12 +7,12 @@ no such client the host serves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
-from sandbox_agent.core import frames, notices
+from sandbox_agent.core import frames, notices, speaking
 from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.effects import Deliver, Effect, Noted, Publish, Record, Send, Serve, Unattended
 from sandbox_agent.core.frames import Frame
@@ -21,6 +21,8 @@ from sandbox_agent.core.methods import CANCEL_REQUEST, CLAIMED, ELICITATION, HOS
 from sandbox_agent.core.notices import SettledBy
 from sandbox_agent.core.permission_policy import Decided, timed_out
 from sandbox_agent.core.session import Ask, Client, Session
+from sandbox_agent.core.sessions import Sessions
+from sandbox_agent.core.users import signed
 from sandbox_agent.errors import AgentUnsupported, SessionBusy
 
 _CANCELLED: dict[str, object] = {
@@ -34,7 +36,7 @@ _CANCELLED: dict[str, object] = {
 class Asks:
     """The open requests of one agent process. `ids` is shared by all agents: a client may use several."""
 
-    def __init__(self, ids: Iterator[int], sessions: Mapping[SessionId, Session], budget: Budget) -> None:
+    def __init__(self, ids: Iterator[int], sessions: Sessions, budget: Budget) -> None:
         self._ids = ids
         self._budget = budget
         self._bytes = 0
@@ -67,7 +69,7 @@ class Asks:
                 Send(frames.failure(ask.agent_key, AgentUnsupported(f"no client can answer {method!r}"))),
                 Noted(f"agent asked {method} for unknown session {frame.session!r}"),
             ]
-        if not able and (method not in _CANCELLED or (method == ELICITATION and session.attached)):
+        if not able and (method not in _CANCELLED or (method == ELICITATION and session.able(None))):
             return [self._send_unanswerable(ask)]
         if method == PERMISSION and (settled := self._settled_by_policy(ask, session)):
             return settled
@@ -102,9 +104,9 @@ class Asks:
             self._terminal_owners[ask.session, terminal] = connection
         if ask.method == "terminal/release" and (terminal := _terminal_of(frames.params_of(ask.line))):
             self._terminal_owners.pop((ask.session, terminal), None)
-        return self.settle(
-            ask, frames.with_id(raw, b"%d" % ask.id), "client", "client", client=self._client(ask, connection)
-        )
+        client = self._client(ask, connection)
+        line = speaking.client_answer(ask, raw, from_=client.hears(self._sessions.version), to=self._sessions.version)
+        return self.settle(ask, line, "client", "client", client=client)
 
     def served(self, ask_id: int, result: bytes) -> list[Effect]:
         """Pass on what the host answered: a `result` or `error` member as JSON text."""
@@ -126,7 +128,7 @@ class Asks:
         session = self._forget(ask)
         effects: list[Effect] = [Send(frames.with_id(line, ask.agent_key))]
         if ask.session is not None:
-            effects.append(Record(ask.session, line, source))
+            effects.append(Record(ask.session, signed(line, client.user) if client is not None else line, source))
         effects += _withdrawals(ask, but=client)
         return effects + _over(session, ask, by, client=client, answer=line)
 
@@ -152,12 +154,8 @@ class Asks:
         """Everything of the session that still waits, for one who has just come."""
         effects: list[Effect] = []
         for ask in session.asks.values():
-            claim = CLAIMED.get(ask.method)
-            if (
-                ask.method not in HOST_METHODS
-                and client.id not in ask.asked
-                and (claim is None or claim in client.claims)
-            ):
+            is_able = client.answers(CLAIMED.get(ask.method))
+            if is_able and ask.method not in HOST_METHODS and client.id not in ask.asked:
                 ask.asked.add(client.id)
                 effects.append(Deliver(client.id, ask.line, session.id))
         return effects
@@ -197,10 +195,7 @@ class Asks:
 
     def _settled_by_policy(self, ask: Ask, session: Session) -> list[Effect]:
         """The request and the answer that the session's policy gives, both for the record; nothing if it asks."""
-        try:
-            params = msgspec.json.decode(frames.params_of(ask.line))
-        except msgspec.MsgspecError:
-            return []
+        params = speaking.policy_params(ask, self._sessions.version)
         call = params.get("toolCall") if isinstance(params, dict) else None
         call_id = call.get("toolCallId") if isinstance(call, dict) else None
         decision = session.policy.decide(params, known_kind=session.tool_kinds.get(str(call_id)))
@@ -252,13 +247,13 @@ class Asks:
         self._bytes -= len(ask.line)
         if self._by_agent_key.get(ask.agent_key) is ask:
             del self._by_agent_key[ask.agent_key]
-        session = self._sessions.get(ask.session) if ask.session is not None else None
+        session = self._sessions.get(ask.session)
         if session is not None:
             session.asks.pop(ask.id, None)
         return session
 
     def _client(self, ask: Ask, connection: ConnectionId) -> Client:
-        session = self._sessions.get(ask.session) if ask.session is not None else None
+        session = self._sessions.get(ask.session)
         found = session.attached.get(connection) if session is not None else None
         return found or Client(connection)
 

@@ -24,6 +24,20 @@ def from_answer(result: Any) -> Offered:
     return {name: result[name] for name in _MEMBERS if isinstance(result, Mapping) and result.get(name) is not None}
 
 
+def only_options(offered: Offered) -> Offered:
+    """Without the older spelling: version 2 of ACP has config options only."""
+    return {name: value for name, value in offered.items() if name not in ("modes", "models")}
+
+
+def with_current_mode(offered: Offered) -> Offered:
+    """The same, with the mode in the older spelling as it is chosen in the newer one."""
+    mode = current(offered, "mode")
+    member, chosen, *_ = _PLAIN["mode"]
+    if member not in offered or mode is None:
+        return offered
+    return {**offered, member: {**_dict(offered[member]), chosen: mode}}
+
+
 def current(offered: Offered, category: Category) -> str | None:
     """The chosen mode or model."""
     option = _option(offered, category)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from sandbox_agent.core.ids import ConnectionId, SessionId
 
@@ -40,6 +40,14 @@ class Deliver(Struct, frozen=True):
     session: SessionId | None
 
 
+class Tell(Struct, frozen=True):
+    """Events for some connections alone: what the session's history has in the words of another version."""
+
+    session: SessionId
+    lines: list[bytes]
+    connections: tuple[ConnectionId, ...]
+
+
 class Notice(Struct, frozen=True):
     """Something of ours that happened in a session: for those attached, and for whoever follows the feed."""
 
@@ -47,6 +55,9 @@ class Notice(Struct, frozen=True):
     name: Literal["turn_queued", "turn_started", "turn_ended", "asked", "settled"]
     params: dict[str, Any]
     connections: tuple[ConnectionId, ...]
+    message_id: str = ""
+    """Of a turn that starts, where somebody wants to know: the name of its prompt as a message, and what it says."""
+    prompt: list[Raw] = []
 
 
 class Broadcast(Struct, frozen=True):
@@ -67,6 +78,25 @@ class Reply(Struct, frozen=True):
     """The agent has seen the request. False for one that was refused or taken back before."""
 
 
+class Announced(Struct, frozen=True):
+    """The agent has made a session by itself, for a helper of its own in `parent`."""
+
+    session: SessionId
+    parent: SessionId
+    native: str
+    """What the agent calls it."""
+    title: str | None
+    cwd: str | None
+
+
+class TakenUp(Struct, frozen=True):
+    """The agent has a prompt that its client gave a name (`turn_id`), as the message that is called `message_id`."""
+
+    session: SessionId
+    turn_id: str
+    message_id: str
+
+
 class Resolve(Struct, frozen=True):
     """The answer to a request of the server's own."""
 
@@ -84,6 +114,12 @@ class Observed(Struct, frozen=True):
 
 class Wake(Struct, frozen=True):
     """Make a dormant session live again, then call `woken` or `wake_failed`."""
+
+    session: SessionId
+
+
+class NameLost(Struct, frozen=True):
+    """The process may mean a newer session by the name of this one: it has to end, and is never woken again."""
 
     session: SessionId
 
@@ -132,12 +168,16 @@ Effect = (
     | Publish
     | Record
     | Deliver
+    | Tell
     | Notice
     | Broadcast
     | Reply
+    | TakenUp
+    | Announced
     | Resolve
     | Observed
     | Wake
+    | NameLost
     | Replayed
     | Serve
     | Unattended

@@ -17,6 +17,8 @@ META = "sandboxagent.dev"
 MAX_DEPTH = 256
 """Levels of nesting. The decoder has no limit of its own but what is left of the stack, and who decodes a message
 again further down must not run out of it."""
+_SHALLOW = 2 * MAX_DEPTH
+"""Bytes that cannot be nested deeper: each level is closed, too."""
 
 
 LINE_FEED, CARRIAGE_RETURN, _BACKSLASH = b"\n\r\\"
@@ -61,7 +63,7 @@ class Frame(msgspec.Struct, gc=False):
     @property
     def key(self) -> bytes:
         """The id as it was sent: opaque, compared byte by byte."""
-        return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
+        return b"" if self.id is UNSET else bytes(self.id)
 
     @property
     def session(self) -> SessionId | None:
@@ -77,6 +79,10 @@ class _OddFrame(msgspec.Struct):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
+
+
+class _Cancelled(msgspec.Struct):
+    request_id: Raw = msgspec.field(name="requestId")
 
 
 class _SessionOnly(msgspec.Struct):
@@ -96,7 +102,7 @@ def parse(raw: bytes) -> Frame:
         frame = _decode(raw)
         if not raw.isascii():
             raw.decode()  # msgspec does not look inside the strings that it skips
-        if len(raw) > 2 * MAX_DEPTH and raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+        if len(raw) > _SHALLOW and raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
             raise RecursionError
     except msgspec.ValidationError:
         frame = _parse_odd(raw)
@@ -104,10 +110,11 @@ def parse(raw: bytes) -> Frame:
         raise MalformedMessage("JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         frame = _parse_mended(raw, error)
-    if frame.result is not UNSET and frame.error is not UNSET:
-        _drop_null(frame)
-    if frame.method is None and (frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET)):
-        raise MalformedMessage("neither a request, a notification nor an answer")
+    if frame.method is None:
+        if frame.result is not UNSET and frame.error is not UNSET:
+            _drop_null(frame)
+        if frame.id is UNSET or (frame.result is UNSET) == (frame.error is UNSET):
+            raise MalformedMessage("neither a request, a notification nor an answer")
     if frame.jsonrpc != "2.0":
         raise MalformedMessage(f'"jsonrpc" must be "2.0", not {frame.jsonrpc!r}')
     return frame
@@ -151,7 +158,8 @@ _ESCAPE = re.compile(
 )
 
 
-def _members(raw: bytes) -> dict[str, Raw]:
+def members(raw: bytes) -> dict[str, Raw]:
+    """The members of a JSON object, each as its bytes. Raises msgspec.ValidationError for anything else."""
     try:
         return _decode_members(raw)
     except msgspec.DecodeError:
@@ -199,26 +207,46 @@ def with_id(raw: bytes, key: bytes, *, was: bytes = b"") -> bytes:
         before, found, after = raw.partition(b'"id":' + was)
         if found and after[:1] in (b",", b"}"):
             return one_line(b'%b"id":%b%b' % (before, key, after))
-    members = _members(raw)
-    members["id"] = Raw(key)
-    return one_line(_encode(members))
+    changed = members(raw)
+    changed["id"] = Raw(key)
+    return one_line(_encode(changed))
 
 
 def with_params(raw: bytes, changes: dict[str, Any], *, method: str | None = None) -> bytes:
     """The same message with some members of `params` replaced, and perhaps another method."""
-    members = _members(raw)
-    params: dict[str, Any] = dict(_members(members["params"])) if "params" in members else {}
+    changed = members(raw)
+    params: dict[str, Any] = dict(members(changed["params"])) if "params" in changed else {}
     params.update(changes)
-    members["params"] = Raw(_encode(params))
+    changed["params"] = Raw(_encode(params))
     if method is not None:
-        members["method"] = Raw(_encode(method))
-    return one_line(_encode(members))
+        changed["method"] = Raw(_encode(method))
+    return one_line(_encode(changed))
+
+
+def cancelled_key(raw: bytes) -> bytes | None:
+    """The id of the request that a `$/cancel_request` takes back; None if it names none."""
+    try:
+        return bytes(msgspec.json.decode(params_of(raw), type=_Cancelled).request_id)
+    except msgspec.MsgspecError:
+        return None
 
 
 def member(raw: bytes, name: str) -> bytes | None:
     """The bytes of one top-level member, or None."""
-    value = _members(raw).get(name)
+    value = members(raw).get(name)
     return None if value is None else bytes(value)
+
+
+def error_message(error: bytes) -> str:
+    """What the `error` of an answer says."""
+    try:
+        return str(decode(error, _Error).message)
+    except msgspec.MsgspecError:
+        return "failed"
+
+
+class _Error(msgspec.Struct):
+    message: Any = "failed"
 
 
 def params_of(raw: bytes) -> bytes:
@@ -251,8 +279,14 @@ def result(key: bytes, value: Any) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (key, _encode(value))
 
 
-def failure(key: bytes, error: SandboxAgentError) -> bytes:
-    """The JSON-RPC answer for one of our own errors."""
-    data = {"type": f"urn:sandbox-agent:error:{error.kind}", "retryable": error.retryable, **error.data}
+def failure(key: bytes, error: SandboxAgentError, *, agent: str | None = None, session: str | None = None) -> bytes:
+    """The JSON-RPC answer for one of our own errors. `agent` and `session` say where it happened, if that is known."""
+    where = {"agent": agent, "sessionId": session, "errorType": error.legacy_type}
+    data = {
+        "type": f"urn:sandbox-agent:error:{error.kind}",
+        "retryable": error.retryable,
+        **error.data,
+        "_meta": {META: {name: value for name, value in where.items() if value is not None}},
+    }
     body = {"code": error.code, "message": error.detail, "data": data}
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (key, _encode(body))

@@ -21,8 +21,11 @@ class SessionKey(NamedTuple):
         return StreamKey(f"session:{self.agent}:{self.session}")
 
 
+CONNECTION_PREFIX = "connection:"
+
+
 def connection_stream(connection: ConnectionId) -> StreamKey:
-    return StreamKey(f"connection:{connection}")
+    return StreamKey(f"{CONNECTION_PREFIX}{connection}")
 
 
 class SessionName(NamedTuple):

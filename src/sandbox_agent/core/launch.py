@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from sandbox_agent.core.ids import AgentId
+from sandbox_agent.core.versions import Version
+
+Isolation = Literal["process", "session"]
+"""What the sessions of an agent share: one process, or nothing (a process for each session)."""
 
 
 class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,3 +24,9 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     cwd: Path | None = None
     login: tuple[str, ...] = ()
     """The command by which a person logs the agent in, where it has one."""
+    auth_keys: dict[str, tuple[str, ...]] = {}
+    """Auth methods of the agent that a variable in its environment satisfies, and which."""
+    login_env: tuple[str, ...] = ()
+    """The variables that spare a login. Empty: those of `env_passthrough` that look like keys."""
+    protocol_version: Version | None = None
+    """The version of ACP to speak with it; None for the highest that both know."""

@@ -1,4 +1,4 @@
-"""MCP servers in the old map form, as the `mcpServers` array of ACP.
+"""MCP servers: the `mcpServers` array of ACP checked, and the old map form turned into it.
 
 What ACP has no member for goes under `_meta["sandboxagent.dev"]`. Errors name the server and the field, and
 never show a value: many are secrets.
@@ -6,7 +6,7 @@ never show a value: many are secrets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from sandbox_agent.errors import InvalidParams
 
 _LOCAL = frozenset({"local", "stdio"})
 _REMOTE = frozenset({"remote", "http", "sse"})
+HIDDEN = "[redacted]"
 _ALIASES = {"environment": "env", "timeout": "timeoutMs"}
 
 
@@ -48,6 +49,44 @@ class _Remote(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     timeout_ms: int | None = None
 
 
+class _Pair(msgspec.Struct):
+    name: str
+    value: str
+
+
+class _AcpStdio(msgspec.Struct):
+    name: str
+    command: str
+    args: list[str]
+    env: list[_Pair]
+
+
+class _AcpRemote(msgspec.Struct):
+    name: str
+    url: str
+    headers: list[_Pair]
+
+
+def check_mcp_servers(servers: list[dict[str, Any]]) -> None:
+    """Raises InvalidParams for a server that lacks a member or has a wrong one: agents pass over such a server.
+
+    A `type` that we do not know, and members beyond those that ACP names, are for the agent to judge."""
+    for index, server in enumerate(servers):
+        kind = server.get("type", "stdio")
+        shape = _AcpStdio if kind == "stdio" else _AcpRemote if kind in ("http", "sse") else None
+        if shape is None:
+            continue
+        try:
+            msgspec.convert(server, shape)
+        except msgspec.ValidationError as error:
+            needed = ", ".join(shape.__struct_fields__)
+            raise InvalidParams(
+                f"mcpServers[{index}] ({server.get('name')!r}): {error}; a server of type {kind} has {needed}",
+                server=server.get("name"),
+                field=_field_of(error),
+            ) from None
+
+
 def convert_mcp_servers(servers: Any, env: Mapping[str, str]) -> list[dict[str, Any]]:
     """The enabled servers, in the order given. Raises InvalidParams.
 
@@ -62,6 +101,22 @@ def convert_mcp_servers(servers: Any, env: Mapping[str, str]) -> list[dict[str, 
         if server.enabled:
             converted.append(_stdio(name, server) if isinstance(server, _Local) else _remote(name, server, env))
     return converted
+
+
+def describe_mcp_servers(servers: Iterable[Any]) -> dict[str, Any]:
+    """ACP's array as an object by name, for people to read: the values of variables and headers are not shown.
+
+    What is no server is left out; of two with one name the last counts."""
+    shown: dict[str, Any] = {}
+    for server in servers:
+        if isinstance(server, Mapping) and isinstance(server.get("name"), str):
+            told = {field: server[field] for field in ("command", "args", "url") if field in server}
+            for field in ("env", "headers"):
+                if isinstance(server.get(field), list):
+                    names = [pair.get("name") for pair in server[field] if isinstance(pair, Mapping)]
+                    told[field] = {name: HIDDEN for name in names if isinstance(name, str)}
+            shown[server["name"]] = {"type": server.get("type", "stdio"), **told}
+    return shown
 
 
 def _read(name: str, config: Any) -> _Local | _Remote:

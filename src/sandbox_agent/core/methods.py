@@ -22,6 +22,8 @@ class ClientCall(enum.Enum):
     SESSION = "goes to the agent of the session that it names"
     AGENT = "goes to the connection's agent"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python, and each request is looked up by this
+
 
 class Method(NamedTuple):
     call: ClientCall

@@ -15,6 +15,7 @@ from sandbox_agent.core.effects import Deliver, Effect, Notice
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import ConnectionId
 from sandbox_agent.core.session import Ask, Call, Client, Session
+from sandbox_agent.core.versions import Version
 
 PREFIX = "_sandboxagent/session/"
 SettledBy = Literal["client", "policy", "timeout", "cancelled", "agent", "exited"]
@@ -29,9 +30,13 @@ def turn_queued(session: Session, call: Call) -> Notice:
 
 
 def turn_started(session: Session, call: Call) -> list[Effect]:
-    """The turn begins: its prompt is shown, as an agent would replay it, to all but the one who sent it."""
-    started = Notice(session.id, "turn_started", _named(call), session.connections)
-    others = [connection for connection in session.connections if connection != call.connection]
+    """The turn begins: its prompt is shown, as an agent would replay it, to all but the one who sent it.
+
+    Clients of version 2 get it as a message, all of them: from the agent, or made from what the notice holds."""
+    blocks = _blocks(call) if call.message_id else []
+    started = Notice(session.id, "turn_started", _named(call), session.connections, call.message_id, blocks)
+    agent = Version.V1 if call.held is None else Version.V2
+    others = [c.id for c in session.attached.values() if c.id != call.connection and c.hears(agent) is Version.V1]
     return [started, *_shown(session, call, others)] if others else [started]
 
 
@@ -54,6 +59,8 @@ def settled(
     params: dict[str, Any] = {"requestId": ask.id, "method": ask.method, "by": by}
     if client is not None:
         params |= {"connectionId": client.id, "clientInfo": client.info}
+        if client.user is not None:
+            params["user"] = client.user
     result = frames.member(answer, "result") if answer is not None else None
     if result is not None:
         params["result"] = Raw(result)
@@ -79,6 +86,8 @@ def _named(call: Call) -> dict[str, Any]:
         "promptedBy": call.connection,
         "requestId": Raw(call.key or b"null"),
     }
+    if call.user is not None:
+        named["user"] = call.user
     return named if call.turn_id is None else {**named, "turnId": call.turn_id}
 
 
@@ -94,7 +103,8 @@ def _blocks(call: Call) -> list[Raw]:
 
 
 def _shown(session: Session, call: Call, others: list[ConnectionId]) -> list[Effect]:
-    meta = {META: {"promptedBy": call.connection}}
+    by = {"promptedBy": call.connection}
+    meta = {META: by if call.user is None else {**by, "user": call.user}}
     updates = [{"sessionUpdate": "user_message_chunk", "content": block, "_meta": meta} for block in _blocks(call)]
     lines = [frames.notification("session/update", {"sessionId": call.session, "update": update}) for update in updates]
     return [Deliver(connection, line, session.id) for line in lines for connection in others]

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from operator import attrgetter
+
+import msgspec
 
 from sandbox_agent.core.ids import StreamKey
 
+DELETED = "deleted:"
+"""Begins the name of a record that no store has."""
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+
+class Lines(msgspec.Struct, frozen=True):
     """Events `first` and following, from memory."""
 
     first: int
     lines: list[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """Events `first` and following: entries `sequence` and following of `stream` in the store."""
 
     first: int
@@ -32,16 +34,14 @@ class Stored:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """Events that can no longer be had."""
 
     first: int
     last: int
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     first: int
     stream: int
     sequence: int
@@ -112,6 +112,12 @@ class Window:
         self._size += size
         if self._size > self._memory_limit and len(self._recent) > 1:
             self._evict()
+
+    def forget(self, stream: StreamKey) -> None:
+        """A record is deleted: its events that have left memory are gone, also if a record of its name begins anew."""
+        number = self._stream_numbers.pop(stream, None)
+        if number is not None:
+            self._streams[number] = StreamKey(f"{DELETED}{stream}")
 
     def read(self, after: int, *, max_bytes: int = 1 << 18) -> Lines | Stored | Gap | None:
         """What follows event `after`, as one piece; None when there is nothing yet. `after` ≤ last_id."""

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from sandbox_agent.archives.rules import clip
 from sandbox_agent.errors import Conflict, Forbidden, InvalidParams, NotFound, SandboxAgentError, TooLarge
 from sandbox_agent.files.failures import explained
-from sandbox_agent.files.paths import Roots
+from sandbox_agent.files.paths import Roots, join
 from sandbox_agent.files.reading import check_device, open_regular
 from sandbox_agent.files.results import FsEntry, FsStat, entry_type, modified, printable
 from sandbox_agent.files.trees import copy, remove, remove_tree, temporary_name
-from sandbox_agent.files.walk import READ_DIRECTORY, Missing, Spot, locate
+from sandbox_agent.files.walk import OPEN_DIRECTORY, READ_DIRECTORY, Missing, Spot, locate
 
 
 def stat_path(roots: Roots, path: str) -> FsStat:
@@ -67,6 +67,15 @@ def _behind(roots: Roots, link: str) -> os.stat_result | None:
 def open_file(roots: Roots, path: str) -> tuple[int, os.stat_result]:
     with explained(path), locate(roots, path) as spot:
         return open_regular(spot, path)
+
+
+def open_directory(roots: Roots, path: str) -> tuple[int, str]:
+    """A directory held open, and its real path."""
+    with explained(path), locate(roots, path) as spot:
+        try:
+            return os.open(spot.name, OPEN_DIRECTORY, dir_fd=spot.fd), join(spot.real)
+        except NotADirectoryError:
+            raise InvalidParams(f"{clip(path)} is not a directory", path=path) from None
 
 
 def make_directory(roots: Roots, path: str) -> None:

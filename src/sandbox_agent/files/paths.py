@@ -61,6 +61,10 @@ class Roots:
         self._real = tuple(dict.fromkeys(split(str(real)) for _, real in chosen))
         self._aliases = tuple((split(str(spelled)), split(str(real))) for spelled, real in chosen)
 
+    @property
+    def first(self) -> str:
+        return join(self._real[0])
+
     def canonical(self, parts: Parts) -> Parts:
         """`parts` with a root's configured spelling exchanged for the real one."""
         for spelled, real in self._aliases:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Protocol, TypeVar
 
 from sandbox_agent.archives.rules import KIB, ArchiveLimits, clip
@@ -28,6 +29,7 @@ P = TypeVar("P", bound="_Pending")
 
 _GATHER_BYTES = 256 * KIB
 _GATHER_PIECES = 512
+_HAS_PROC = Path("/proc/self/fd").exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,34 @@ class FileLimits(ArchiveLimits):
     max_streams: int
     """Downloads at once, and uploads at once: each is counted apart, and apart from short operations."""
     workers: int
+
+
+class Directory:
+    """An open directory: `path` is what it is called, `handle` what a program that we start can be given as its cwd."""
+
+    def __init__(self, fd: int | None, path: str) -> None:
+        self.path = path
+        self._fd = fd
+
+    @property
+    def fd(self) -> int:
+        if self._fd is None:
+            raise ValueError(f"{self.path} is not open")
+        return self._fd
+
+    @property
+    def handle(self) -> str | None:
+        """None is our own, in which a program starts anyway."""
+        if self._fd is None:
+            return None if self.path == os.getcwd() else self.path  # noqa: PTH109 - compared as text
+        return f"/proc/self/fd/{self._fd}" if _HAS_PROC else self.path
+
+    def __enter__(self) -> Directory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
 
 
 class _Pending(Protocol):
@@ -69,6 +99,11 @@ class FileService:
         self._uploads = _Gate(self.limits.max_streams, "uploads")
         self._downloads = _Gate(self.limits.max_streams, "downloads")
         self._open: set[OpenFile] = set()
+
+    @property
+    def cwd(self) -> Path:
+        """Where relative paths start."""
+        return self._cwd
 
     async def mend(self) -> None:
         """Remove or finish what the uploads of a server that was killed have left under the same `data_dir`."""
@@ -95,6 +130,19 @@ class FileService:
         with self._operations.enter():
             await self._run(partial(operations.move, self._roots, old, new, overwrite=overwrite))
         return FsMoveResult(from_=old, to=new)
+
+    async def open_directory(self, path: str | None, *, base: Path | None = None) -> Directory:
+        """A directory to run a program in; the caller closes it. Nobody can exchange it for another meanwhile.
+
+        None is where relative paths start or, if that is out of the roots, the first of these."""
+        if path is None and base is None and self._roots.root_of(self._roots.canonical(split(str(self._cwd)))) is None:
+            path = self._roots.first
+        where = self._absolute(path or ".", base)
+        if path is None and base is None and not self._roots.is_confining:
+            return Directory(None, where)  # our own: there is nothing to look up
+        with self._operations.enter():
+            fd, real = await self._run(partial(operations.open_directory, self._roots, where), discard=_close_directory)
+        return Directory(fd, real)
 
     async def open_for_read(self, path: str, *, base: Path | None = None) -> OpenFile:
         """Open a regular file. The caller closes it: `async with await files.open_for_read(path) as file`."""
@@ -274,6 +322,10 @@ class _Gate:
 def _pass_on(take: Callable[[T], None], done: Future[T]) -> None:
     if not done.cancelled() and done.exception() is None:
         take(done.result())
+
+
+def _close_directory(opened: tuple[int, str]) -> None:
+    os.close(opened[0])
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
+
+import msgspec
 
 from sandbox_agent.archives.rules import Parts, clip
 from sandbox_agent.errors import Forbidden, NotFound
@@ -35,8 +36,7 @@ class Missing(Enum):
     CREATE = "create"
 
 
-@dataclass(slots=True)
-class Spot:
+class Spot(msgspec.Struct):
     """Where a path leads: `name` in the directory `fd`. A root itself has the name `.`.
 
     `missing` are the further names below `name`, when `name` is a parent that does not exist.

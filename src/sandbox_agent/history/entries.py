@@ -7,9 +7,11 @@ from typing import Any, Protocol
 import msgspec
 
 from sandbox_agent.core.json_values import Object, as_object, read_json
-from sandbox_agent.core.methods import PERMISSION, QUESTION
+from sandbox_agent.core.methods import ELICITATION, PERMISSION, QUESTION
 
-_FROM_AGENT = frozenset({PERMISSION, QUESTION})
+_FROM_AGENT = frozenset({PERMISSION, QUESTION, ELICITATION})
+_ANSWERS_OF_PEOPLE = frozenset({"outcome", "action"})
+"""Members that only answers to permissions, questions and forms have."""
 
 
 class HistoryEntry(Protocol):
@@ -53,7 +55,7 @@ class OpenRequests:
         if source == "agent":
             return self._by_client.pop(envelope.id, None)
         tables = [self._by_agent] if source == "client" else [self._by_client, self._by_agent]
-        if isinstance(envelope.result, dict) and "outcome" in envelope.result:
+        if isinstance(envelope.result, dict) and not _ANSWERS_OF_PEOPLE.isdisjoint(envelope.result):
             tables.reverse()
         for table in tables:
             if envelope.id in table:

@@ -8,9 +8,19 @@ from typing import Any, ClassVar
 import msgspec
 
 from sandbox_agent.core.json_values import Object, as_list, as_object, as_text, iso_time, json_text, meta_value
-from sandbox_agent.core.methods import PERMISSION, PROMPT, QUESTION, RUNTIME_ERROR, SESSION_ENDED, UNPARSED, UPDATE
+from sandbox_agent.core.methods import (
+    PERMISSION,
+    PROMPT,
+    QUESTION,
+    RUNTIME_ERROR,
+    SESSION_CANCEL,
+    SESSION_ENDED,
+    UNPARSED,
+    UPDATE,
+)
 from sandbox_agent.history.entries import Envelope, HistoryEntry, OpenRequests, read_envelope
 from sandbox_agent.history.markdown import code_span, fenced, inline, quoted, render_tool
+from sandbox_agent.history.version_1 import AsVersion1
 
 OPEN_TOOLS = 1000
 """Tool calls that may wait for their end at once; past it the oldest is written as it stands."""
@@ -52,11 +62,19 @@ class MarkdownTranscript:
         self._said: list[str] = []
         self._turns = 0
         self._has_open_turn = False
+        self._reader = AsVersion1(is_gathered=True)
+        self._last: HistoryEntry | None = None
 
     def feed(self, entry: HistoryEntry) -> str:
+        self._last = entry
+        for read in self._reader.feed(entry):
+            self._read(read)
+        return self._take()
+
+    def _read(self, entry: HistoryEntry) -> None:
         envelope = read_envelope(entry.envelope)
         if envelope is None:
-            return self._take()
+            return
         if envelope.method is not None:
             write = self._METHODS.get(envelope.method)
             opened = write(self, entry, envelope) if write else None
@@ -69,9 +87,10 @@ class MarkdownTranscript:
                 write_answer(self, entry, request[1], envelope)
             elif request is not None and entry.source != "client":
                 self._error(envelope.error)
-        return self._take()
 
     def finish(self) -> str:
+        for read in self._reader.finish(self._last):
+            self._read(read)
         self._close()
         return self._take()
 
@@ -106,8 +125,9 @@ class MarkdownTranscript:
         self._turns += 1
         self._has_open_turn = True
         self._write(f"## Turn {self._turns}\n\n*{iso_time(entry.time)}*")
+        user = as_text(meta_value(request.params, "user"))
         for block in as_list(request.params.get("prompt")):
-            self._say("User", _block_text(block))
+            self._say(f"User ({inline(user)})" if user else "User", _block_text(block))
         self._hush()
 
     def _prompt_answered(self, entry: HistoryEntry, _: Any, answer: Envelope) -> None:
@@ -165,7 +185,8 @@ class MarkdownTranscript:
         option = next((o for o in map(as_object, as_list(asked["options"])) if o.get("optionId") == chosen), {})
         said = as_text(option.get("name") or chosen or outcome.get("outcome") or "error")
         kind = f" ({code_span(as_text(option['kind']))})" if option.get("kind") else ""
-        by = "automatically by the server" if entry.source == "server" else "by a client"
+        user = inline(as_text(meta_value(result, "user"))) or "a client"
+        by = "automatically by the server" if entry.source == "server" else f"by {user}"
         reason = as_text(meta_value(result, "reason"))
         because = f": {inline(reason)}" if reason else ""
         about = inline(as_text(asked["title"]))
@@ -179,7 +200,13 @@ class MarkdownTranscript:
     def _question_answered(self, _: HistoryEntry, __: Any, answer: Envelope) -> None:
         result = as_object(answer.result)
         said = meta_value(result, "answers") or result.get("answers") or result.get("outcome") or "error"
-        self._write(f"**Question answered:** {code_span(as_text(said))}")
+        user = inline(as_text(meta_value(result, "user")))
+        self._write(f"**Question answered{f' by {user}' if user else ''}:** {code_span(as_text(said))}")
+
+    def _cancelled(self, _: HistoryEntry, notice: Envelope) -> None:
+        user = inline(as_text(meta_value(notice.params, "user")))
+        if user:  # of others the end of the turn tells as much
+            self._write(f"**Cancelled** by {user}")
 
     def _ended(self, _: HistoryEntry, notice: Envelope) -> None:
         self._close()
@@ -206,6 +233,7 @@ class MarkdownTranscript:
         UPDATE: _update,
         PERMISSION: _permission,
         QUESTION: _question,
+        SESSION_CANCEL: _cancelled,
         SESSION_ENDED: _ended,
         RUNTIME_ERROR: _runtime_error,
         UNPARSED: _unparsed,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
+from sandbox_agent.core.users import OWNER
 from sandbox_agent.errors import MethodNotAllowed, NotFound, Overloaded, TooMany
+from sandbox_agent.http.access.attendance import Attendance
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.api.removed import find_removed
-from sandbox_agent.http.asgi.exchange import Exchange
+from sandbox_agent.http.asgi.exchange import Exchange, user_of
 from sandbox_agent.http.asgi.messages import (
     Headers,
     Message,
@@ -34,7 +37,15 @@ class AppLimits:
 
 
 class App:
-    def __init__(self, entries: Sequence[Endpoint | Door], gate: Gate, telemetry: Telemetry, limits: AppLimits) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Endpoint | Door],
+        gate: Gate,
+        telemetry: Telemetry,
+        limits: AppLimits,
+        attendance: Attendance,
+    ) -> None:
+        self._attendance = attendance
         self.table = RouteTable(entries)
         self.telemetry = telemetry
         self._exact = self.table.exact
@@ -56,7 +67,7 @@ class App:
         answer: Send = watch
         try:
             is_room = telemetry.in_flight <= limits.in_flight and telemetry.subscribers <= limits.subscribers
-            if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope):
+            if door is not None and is_room and _serves(door, scope) and self._gate.admits(scope) is OWNER:
                 if "admitted" in scope:
                     scope["admitted"]()
                 await door.app(scope, receive, watch)  # the hot path, without a detour
@@ -65,10 +76,15 @@ class App:
                 if admission.headers:
                     answer = _adding(watch, admission.headers)
                 if admission.response is None:
-                    if admission.is_trusted and "admitted" in scope:
+                    user = admission.user
+                    if user is not None and "admitted" in scope:
                         scope["admitted"]()
                     self._check_limits(is_stream=is_stream)
-                    await _route(scope, receive, answer, place)
+                    if user is None or user is OWNER:
+                        await _route(place, scope, receive, answer)
+                    else:
+                        scope["user"] = user
+                        await self._attendance.serve(user, partial(_route, place), scope, receive, answer)
                 else:
                     telemetry.refuse(str(admission.response.status))
                     await send_response(admission.response, scope, answer)
@@ -100,7 +116,10 @@ def _serves(door: Door, scope: Scope) -> bool:
     return door.serves_websocket if scope["type"] == "websocket" else scope["method"] in door.methods
 
 
-async def _route(scope: Scope, receive: Receive, send: Send, place: Place | None) -> None:
+async def _route(place: Place | None, scope: Scope, receive: Receive, send: Send) -> None:
+    """Raises Forbidden for one whose token has not the right to come here."""
+    if place is not None:
+        user_of(scope).require(place.needs(scope), f"{scope.get('method', 'GET')} {place.template}")
     if place is not None and place.door is not None:
         if _serves(place.door, scope):
             await place.door.app(scope, receive, send)

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sandbox_agent.agents import Catalog
+from sandbox_agent.core.users import Right
 from sandbox_agent.files import FileService
+from sandbox_agent.http.access.attendance import Attendance
 from sandbox_agent.http.access.auth import SIGN_IN, Credentials
 from sandbox_agent.http.access.gate import Gate
 from sandbox_agent.http.access.origins import Cors, HostNames
 from sandbox_agent.http.api import (
     agents,
     browser,
+    directory_config,
     events,
     files,
+    guides,
     health,
     install,
     metrics,
     openapi,
+    process_logs,
+    processes,
     reference,
     sessions,
 )
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.asgi.telemetry import Telemetry
-from sandbox_agent.http.doors import acp, compat, operations, rpc
+from sandbox_agent.http.doors import acp, compat, operations, rpc, terminal
+from sandbox_agent.http.doors.opencode.door import OpenCodeParts, opencode_routes
 from sandbox_agent.http.ui import Ui, ui_routes
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.redaction import Redactor
 
+READ, PROMPT, ADMIN = Right.READ, Right.PROMPT, Right.ADMIN
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+
+class Parts(msgspec.Struct, frozen=True):
     """What the surface is made of."""
 
     hub: Hub
@@ -43,15 +52,18 @@ class Parts:
     limits: AppLimits
     request_timeout: float
     body_limit: int
-    cors: Cors = field(default_factory=Cors)
-    redactor: Redactor = field(default_factory=lambda: Redactor(()))
-    telemetry: Telemetry = field(default_factory=Telemetry)
+    cors: Cors = msgspec.field(default_factory=Cors)
+    redactor: Redactor = msgspec.field(default_factory=lambda: Redactor(()))
+    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     default_agent: str | None = None
+    opencode_stream_bytes: int = 8 << 20
+    opencode_sessions: int = 64
 
 
 def build_app(parts: Parts) -> App:
     gate = Gate(parts.credentials, parts.hosts, parts.cors)
-    return App(build_routes(parts), gate, parts.telemetry, parts.limits)
+    attendance = Attendance(parts.credentials.named, parts.hub.user_ended)
+    return App(build_routes(parts), gate, parts.telemetry, parts.limits, attendance)
 
 
 def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
@@ -60,42 +72,87 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     installing = install.InstallApi(hub, parts.redactor)
     user, feed = browser.BrowserApi(parts.credentials), events.EventsApi(hub.feed)
     named = compat.CompatDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+    process, printed = processes.ProcessesApi(hub), process_logs.ProcessLogsApi(hub.processes)
+    shown = terminal.TerminalDoor(hub.processes)
+    mcp = directory_config.DirectoryConfigApi(hub.directories, "mcp")
+    skills = directory_config.DirectoryConfigApi(hub.directories, "skills")
+    guide = guides.GuidesApi()
     docs = reference.ReferenceApi(lambda: openapi.build_document(table))
     table: list[Endpoint | Door] = [
-        Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC),
-        Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True),
-        Door("/v1/acp", ("GET",), named, operations.COMPAT_LIST, streams=frozenset()),
-        Door("/v1/acp/{server_id}", compat.METHODS, named, operations.COMPAT),
-        Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH),
-        Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS),
-        Endpoint("GET", "/v1/events", feed.follow, events.FOLLOW_EVENTS, is_stream=True),
-        Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI),
-        Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET),
-        Endpoint("GET", "/v1/agents", agent.list, agents.LIST_AGENTS),
-        Endpoint("GET", "/v1/agents/{agent}", agent.show, agents.SHOW_AGENT),
-        Endpoint("POST", "/v1/agents/{agent}/install", installing.install, install.INSTALL_AGENT),
-        Endpoint("GET", "/v1/agents/{agent}/logs", agent.logs, agents.READ_LOGS),
-        Endpoint("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS),
-        Endpoint("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION),
-        Endpoint("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT),
-        Endpoint("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES),
-        Endpoint("GET", "/v1/fs/file", fs.read, files.READ_FILE),
-        Endpoint("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE),
-        Endpoint("DELETE", "/v1/fs/entry", fs.delete, files.DELETE_ENTRY),
-        Endpoint("POST", "/v1/fs/mkdir", fs.mkdir, files.MAKE_DIRECTORY),
-        Endpoint("POST", "/v1/fs/move", fs.move, files.MOVE_ENTRY),
-        Endpoint("GET", "/v1/fs/stat", fs.stat, files.STAT_ENTRY),
-        Endpoint("POST", "/v1/fs/upload-batch", fs.upload_batch, files.UPLOAD_BATCH),
+        Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC, needs=READ),
+        Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True, needs=READ),
+        Door("/v1/acp", ("GET",), named, operations.COMPAT_LIST, streams=frozenset(), needs=READ),
+        Door("/v1/acp/{server_id}", compat.METHODS, named, operations.COMPAT, needs=READ),
+        Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH, needs=READ),
+        Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS, needs=READ),
+        Endpoint("GET", "/v1/events", feed.follow, events.FOLLOW_EVENTS, is_stream=True, needs=READ),
+        Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI, needs=READ),
+        Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET, needs=READ),
+        Endpoint("GET", "/v1/agents", agent.list, agents.LIST_AGENTS, needs=READ),
+        Endpoint("GET", "/v1/agents/{agent}", agent.show, agents.SHOW_AGENT, needs=READ),
+        Endpoint("POST", "/v1/agents/{agent}/install", installing.install, install.INSTALL_AGENT, needs=ADMIN),
+        Endpoint("GET", "/v1/agents/{agent}/logs", agent.logs, agents.READ_LOGS, needs=PROMPT),
+        Endpoint("GET", "/v1/sessions", session.list, sessions.LIST_SESSIONS, needs=READ),
+        Endpoint("GET", "/v1/sessions/{id}", session.show, sessions.SHOW_SESSION, needs=READ),
+        Endpoint("GET", "/v1/sessions/{id}/transcript", session.transcript, sessions.READ_TRANSCRIPT, needs=READ),
+        Endpoint("GET", "/v1/search", session.search, sessions.SEARCH_SESSIONS, needs=READ),
+        Endpoint("POST", "/v1/processes/run", process.run, processes.RUN_PROCESS, needs=PROMPT),
+        Endpoint("GET", "/v1/processes/config", process.show_config, processes.SHOW_CONFIG, needs=PROMPT),
+        Endpoint("POST", "/v1/processes/config", process.change_config, processes.CHANGE_CONFIG, needs=ADMIN),
+        Endpoint("GET", "/v1/processes", process.list, processes.LIST_PROCESSES, needs=PROMPT),
+        Endpoint("POST", "/v1/processes", process.start, processes.START_PROCESS, needs=PROMPT),
+        Endpoint("GET", "/v1/processes/{id}", process.show, processes.SHOW_PROCESS, needs=PROMPT),
+        Endpoint("DELETE", "/v1/processes/{id}", process.delete, processes.DELETE_PROCESS, needs=PROMPT),
+        Endpoint("POST", "/v1/processes/{id}/stop", process.stop, processes.STOP_PROCESS, needs=PROMPT),
+        Endpoint("POST", "/v1/processes/{id}/kill", process.kill, processes.KILL_PROCESS, needs=PROMPT),
+        Endpoint("POST", "/v1/processes/{id}/input", process.write, processes.WRITE_INPUT, needs=PROMPT),
+        Endpoint("GET", "/v1/processes/{id}/logs", printed.read, process_logs.READ_LOG, is_stream=True, needs=PROMPT),
+        Endpoint("POST", "/v1/processes/{id}/terminal/resize", process.resize, processes.RESIZE_TERMINAL, needs=PROMPT),
+        Door(
+            "/v1/processes/{id}/terminal/ws", ("GET",), shown, operations.TERMINAL, serves_websocket=True, needs=PROMPT
+        ),
+        Endpoint("GET", "/v1/config/mcp", mcp.read, directory_config.READ_MCP, needs=PROMPT),
+        Endpoint("PUT", "/v1/config/mcp", mcp.write, directory_config.WRITE_MCP, needs=ADMIN),
+        Endpoint("DELETE", "/v1/config/mcp", mcp.delete, directory_config.DELETE_MCP, needs=ADMIN),
+        Endpoint("GET", "/v1/config/skills", skills.read, directory_config.READ_SKILLS, needs=PROMPT),
+        Endpoint("PUT", "/v1/config/skills", skills.write, directory_config.WRITE_SKILLS, needs=ADMIN),
+        Endpoint("DELETE", "/v1/config/skills", skills.delete, directory_config.DELETE_SKILLS, needs=ADMIN),
+        Endpoint("GET", "/v1/fs/entries", fs.entries, files.LIST_ENTRIES, needs=PROMPT),
+        Endpoint("GET", "/v1/fs/file", fs.read, files.READ_FILE, needs=PROMPT),
+        Endpoint("PUT", "/v1/fs/file", fs.write, files.WRITE_FILE, needs=PROMPT),
+        Endpoint("DELETE", "/v1/fs/entry", fs.delete, files.DELETE_ENTRY, needs=PROMPT),
+        Endpoint("POST", "/v1/fs/mkdir", fs.mkdir, files.MAKE_DIRECTORY, needs=PROMPT),
+        Endpoint("POST", "/v1/fs/move", fs.move, files.MOVE_ENTRY, needs=PROMPT),
+        Endpoint("GET", "/v1/fs/stat", fs.stat, files.STAT_ENTRY, needs=PROMPT),
+        Endpoint("POST", "/v1/fs/upload-batch", fs.upload_batch, files.UPLOAD_BATCH, needs=PROMPT),
+        *opencode_routes(_opencode(parts)),
         *ui_routes(Ui()),
-        Endpoint("GET", "/docs", docs.reference, None, is_page=True),
-        Endpoint("POST", SIGN_IN, user.sign_in, None, is_open=True),
-        Endpoint("POST", "/sign-out", user.sign_out, None),
+        Endpoint("GET", "/docs", docs.reference, None, is_page=True, needs=READ),
+        Endpoint("GET", "/docs/", guide.page, None, is_page=True, needs=READ),
+        Endpoint("GET", "/docs/{page}", guide.page, None, is_page=True, needs=READ),
+        Endpoint("POST", SIGN_IN, user.sign_in, None, is_open=True, needs=READ),
+        Endpoint("POST", "/sign-out", user.sign_out, None, needs=READ),
     ]
     return table
 
 
 def _rpc(parts: Parts) -> rpc.RpcDoor:
     return rpc.RpcDoor(parts.hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+
+
+def _opencode(parts: Parts) -> OpenCodeParts:
+    return OpenCodeParts(
+        parts.hub,
+        parts.catalog,
+        parts.files,
+        body_limit=parts.body_limit,
+        request_timeout=parts.request_timeout,
+        default_agent=parts.default_agent,
+        issue_ticket=parts.credentials.tickets.issue,
+        ticket_seconds=parts.credentials.tickets.lifetime,
+        stream_bytes=parts.opencode_stream_bytes,
+        sessions_held=parts.opencode_sessions,
+    )
 
 
 def _acp(parts: Parts) -> acp.AcpDoor:

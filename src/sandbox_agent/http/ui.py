@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
+from sandbox_agent.core.users import Right
 from sandbox_agent.errors import NotFound
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.messages import Headers, Receive, Scope, Send, send_response, send_whole
@@ -15,7 +17,7 @@ from sandbox_agent.http.asgi.problems import problem_response
 from sandbox_agent.http.asgi.routes import Endpoint
 
 PREFIX = "/ui/"
-PATHS = ("/ui", "/ui/", "/ui/{file}", "/ui/assets/{file}")
+PATHS = ("/", "/ui", "/ui/", "/ui/{file}", "/ui/assets/{file}")
 BUILT = Path(__file__).parent / "ui_assets"
 
 _TYPES = {
@@ -39,8 +41,7 @@ _FOREVER = b"public, max-age=31536000, immutable"
 _ASK_AGAIN = b"no-cache"
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     body: bytes
     packed: bytes
     content_type: bytes
@@ -49,7 +50,9 @@ class Asset:
 
 
 class Ui:
-    """Raw ASGI for `/ui` and everything below. What is not in the table that is read at first use does not exist."""
+    """Raw ASGI for `/ui` and everything below, to which `/` leads.
+
+    What is not in the table that is read at first use does not exist."""
 
     def __init__(self, folder: Path = BUILT) -> None:
         self._folder = folder
@@ -57,7 +60,7 @@ class Ui:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path") or "")
-        if path == PREFIX.rstrip("/"):
+        if path in ("", "/", PREFIX.rstrip("/")):
             await _send(send, scope, 308, b"", [(b"location", b"ui/")])  # relative: a base path in front of us stays
             return
         asset = self._table().get(path.removeprefix(PREFIX) or "index.html")
@@ -86,7 +89,7 @@ def ui_routes(ui: Ui) -> list[Endpoint]:
     async def serve(exchange: Exchange) -> None:
         await ui(exchange.scope, exchange.receive, exchange.send)
 
-    return [Endpoint("GET", path, serve, None, is_page=True) for path in PATHS]
+    return [Endpoint("GET", path, serve, None, is_page=True, needs=Right.READ) for path in PATHS]
 
 
 def _read(folder: Path) -> Iterator[tuple[str, Asset]]:

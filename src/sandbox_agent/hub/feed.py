@@ -10,8 +10,9 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sandbox_agent.core import frames
 from sandbox_agent.errors import InvalidParams
@@ -20,8 +21,7 @@ RESET = "reset"
 """The type of the notice that something was missed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One change: `body` is a JSON object with its `type`."""
 
     position: str
@@ -68,11 +68,16 @@ class Feed:
     def left(self, reader: FeedReader) -> None:
         self._readers.discard(reader)
 
-    def follow(self, after: str | None, follower: Callable[[Change], None]) -> Callable[[], None]:
+    def follow(
+        self, after: str | None, follower: Callable[[Change], None], *, most: int | None = None
+    ) -> Callable[[], None]:
         """Call `follower` with what came after that position, at once, then with every change until the end of it.
 
-        None begins now. Gives the function that ends it. Raises InvalidParams for what was never a position."""
+        None begins now. If more than `most` came, one notice takes their place. Gives the function that ends it.
+        Raises InvalidParams for what was never a position."""
         missed = self._since(after)
+        if most is not None and len(missed) > most:
+            missed = [self.reset()]
         self._is_kept = True
         self._followers.append(follower)
         for change in missed:
@@ -110,7 +115,7 @@ class FeedReader:
         self._limit = limit
         self._waiting: list[Change] = []
         self._came = asyncio.Event()
-        self._leave = feed.follow(after, self._take_in)
+        self._leave = feed.follow(after, self._take_in, most=limit)
 
     @property
     def is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the hub looks after by itself: a store in trouble, connections that nobody uses any more."""
+"""What the hub looks after by itself: a store in trouble, connections and processes that nobody uses any more."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _STORE_EVERY = 0.5
 _IDLE_EVERY = 30.0
 
 
-async def watch_store(hub: Hub) -> None:
+async def watch_store(hub: Hub, every: float = _STORE_EVERY) -> None:
     """Tell every client when history stops being written, and when it is written again. Runs until cancelled."""
     state = hub.store.health().state
     while True:
-        await asyncio.sleep(_STORE_EVERY)
+        await asyncio.sleep(every)
         health = hub.store.health()
         if health.state == state:
             continue
@@ -44,3 +44,13 @@ async def close_idle(hub: Hub, patience: float) -> None:
             elif now - connection.last_used > patience:
                 _log.info("idle connection closed connection=%s", connection.id)
                 await hub.close_connection(connection.id)
+
+
+async def rest_idle(hub: Hub, patience: float) -> None:
+    """End processes of single sessions in which nothing has happened for `patience` seconds. Runs until cancelled.
+
+    Only where nobody is attached and the agent can take the session up again: the next prompt wakes it."""
+    while True:
+        await asyncio.sleep(min(_IDLE_EVERY, patience / 2))
+        for agent in await hub.agents.rest_idle(time.monotonic() - patience):
+            _log.info("idle agent process ended agent=%s session=%s", agent.id, agent.own_session)

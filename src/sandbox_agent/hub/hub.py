@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from sandbox_agent.core import versions
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionName
 from sandbox_agent.core.json_values import as_object
-from sandbox_agent.core.methods import CANCEL_REQUEST, ClientCall, client_call, goes_to_agent
+from sandbox_agent.core.methods import CANCEL_REQUEST, PROMPT, ClientCall, client_call, goes_to_agent
+from sandbox_agent.core.users import OWNER, Right, User, right_for
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import SandboxAgentError, ShuttingDown
 from sandbox_agent.files import FileService
-from sandbox_agent.hub.agents.agent import Agent, AgentOptions
+from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
+from sandbox_agent.hub.agents.handshake import capabilities_member
 from sandbox_agent.hub.agents.host import Host
 from sandbox_agent.hub.agents.installs import AgentCatalog, Installs
+from sandbox_agent.hub.agents.options import AgentOptions
+from sandbox_agent.hub.agents.probe import Probe
+from sandbox_agent.hub.agents.processes import FindSpec
 from sandbox_agent.hub.clients.clients import Clients
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
+from sandbox_agent.hub.directories.directories import Directories
 from sandbox_agent.hub.extensions.agents import AgentExtensions
 from sandbox_agent.hub.extensions.extensions import Extensions
 from sandbox_agent.hub.extensions.feed import FeedExtensions
 from sandbox_agent.hub.extensions.files import FileExtensions
+from sandbox_agent.hub.extensions.processes import ProcessExtensions
 from sandbox_agent.hub.extensions.sessions import SessionExtensions
 from sandbox_agent.hub.feed import Feed
+from sandbox_agent.hub.processes.processes import Processes, ProcessOptions
+from sandbox_agent.hub.quotas import Quotas
 from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.hub.sessions.items import Items
 from sandbox_agent.hub.sessions.requests import SessionRequests
@@ -41,21 +54,44 @@ from sandbox_agent.hub.watch import Watch
 from sandbox_agent.store.base import Store
 
 _log = logging.getLogger(__name__)
+_CLOSING = "the server is shutting down"
+_CLEAN_UP = 1.0
+"""Seconds that cancelled work may take to answer its request when the server stops."""
+
+_READ_HERE = frozenset(
+    {
+        ClientCall.LIST,
+        ClientCall.CREATE,
+        ClientCall.LOAD,
+        ClientCall.RESUME,
+        ClientCall.FORK,
+        ClientCall.CONFIGURE,
+        ClientCall.FINISH,
+    }
+)
+"""What the hub acts on itself, in the words of version 1. What goes to the agent as it is is worded for the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubOptions:
     agent: AgentOptions
     window_bytes: int
+    correlation_bytes: int
     connections: int
+    open_sessions: int | None
+    running_turns: int | None
     refuses_turns_when_degraded: bool
     """Prompts with a turnId, while the store could forget them if we died."""
     room_timeout: float
     """Seconds that a request waits for an agent that does not read its input."""
     unattended: float | None
     """Seconds that a question waits while nobody is attached who could answer it; None waits for ever."""
+    session_processes: int
+    """Processes that have one session each; more wait for one to be idle, or are refused."""
     feed_bytes: int
     """How much of the feed is kept for those who come back."""
+    processes: ProcessOptions
+    data_dir: Path
 
 
 class Hub:
@@ -74,16 +110,30 @@ class Hub:
         self.tasks = Tasks()
         self.closing = asyncio.Event()
         self.feed = Feed(kept_bytes=options.feed_bytes)
-        self.clients = Clients(store, limit=options.connections, window_bytes=options.window_bytes)
+        self.clients = Clients(
+            store,
+            limit=options.connections,
+            window_bytes=options.window_bytes,
+            correlation_bytes=options.correlation_bytes,
+        )
         self.installs = Installs(catalog)
-        self.agents = Agents(self.installs, self._make_agent)
+        self.agents = Agents(
+            self.installs,
+            self._make_agent,
+            isolation=catalog.isolation,
+            session_processes=options.session_processes,
+        )
         turn_ids, items = TurnIds(store, needs_memory=options.refuses_turns_when_degraded), Items(store)
         inventory = Inventory(store, self.feed)
-        self.sessions = Sessions(store, inventory, self.agents, self.clients, turn_ids)
+        quotas = Quotas(self.agents, options.open_sessions, options.running_turns)
+        self.directories = Directories(options.data_dir, files, environ, catalog.skills_place)
+        self.sessions = Sessions(store, inventory, self.agents, self.clients, turn_ids, self.directories, quotas)
+        self.probe = Probe(self.agents, store, self.sessions.growth)
         self._environ = environ
         self._options = options
         self._ask_ids = count(1)
-        self._host = Host(environ, files)
+        self.processes = Processes(environ, files, self.feed, options.processes)
+        self._host = Host(environ, files, self.processes)
         self._watch = Watch(
             self.agents,
             self.clients,
@@ -94,16 +144,19 @@ class Hub:
             self._host,
             self.feed,
             self.tasks,
+            store,
             unattended=options.unattended,
         )
         self.installs.watch(self._watch.installing)
-        self._requests = SessionRequests(self.agents, self.sessions, turn_ids, items, self.tasks, environ)
+        store.watch(self._watch.session_lost)
+        self._requests = SessionRequests(self.agents, self.sessions, turn_ids, items, self.tasks, environ, quotas)
         self._extensions = Extensions(
             {
                 **SessionExtensions(self.sessions).methods,
                 **AgentExtensions(catalog, self.installs, self.agents).methods,
                 **FileExtensions(files, self.sessions).methods,
                 **FeedExtensions(self.feed, self.clients).methods,
+                **ProcessExtensions(self.processes, self.sessions).methods,
             }
         )
         self._at_once: dict[ClientCall, Callable[[Request], None]] = {
@@ -120,28 +173,40 @@ class Hub:
         *,
         kind: type[Connection] = Connection,
         connection_id: ConnectionId | None = None,
+        user: User = OWNER,
     ) -> tuple[Connection, dict[str, Any]]:
         """Attach a new client to an agent, starting it if need be; gives the `initialize` result.
 
-        Raises UnknownAgent, AgentNotInstalled, InstallError, AgentStartFailed."""
-        self._refuse_when_closing()
+        Raises UnknownAgent, AgentNotInstalled, InstallError, AgentStartFailed, and Forbidden for one who may only
+        read where the agent would have to be installed first."""
+        if self.closing.is_set():
+            raise ShuttingDown(_CLOSING)
         self.clients.require_place()
+        if not user.may_prompt and not self.installs.describe(agent_id).installed:
+            user.require(Right.PROMPT, f"installing agent {agent_id!r} by its first use")
         await self.agents.started(agent_id)
-        connection = self.clients.add(agent_id, params, self.dispatch, kind=kind, connection_id=connection_id)
+        connection = self.clients.add(
+            agent_id, params, self.dispatch, kind=kind, connection_id=connection_id, user=user
+        )
         return connection, self._describe_handshake(connection)
 
-    async def close_connection(self, connection_id: str) -> None:
-        """Close the connection only: its sessions and turns go on. Closing twice is no error."""
+    async def close_connection(self, connection_id: str, user: User | None = None) -> None:
+        """Close the connection only: its sessions and turns go on. Closing twice is no error.
+
+        A connection of another than `user`, if that is given, is left alone."""
         connection = self.clients.get(ConnectionId(connection_id))
-        if connection is None:
+        if connection is None or (user is not None and connection.user != user):
             return
         for agent in self.agents:
             agent.connection_closed(connection.id)
         await self.clients.close(connection)
 
     def send(self, connection: Connection, frame: Frame, raw: bytes) -> None:
-        """Take a client's notification, or its answer to a request of an agent."""
+        """Take a client's notification, or its answer to a request of an agent. Raises Forbidden."""
         connection.last_used = time.monotonic()
+        if not connection.user.may_prompt:
+            what = frame.method or "to answer a request of the agent"
+            connection.user.require(right_for(frame.method or PROMPT), what)
         if frame.is_answer:
             if not any(agent.answer(connection.id, frame, raw) for agent in self.agents):
                 _log.debug("answer to a request that is not open connection=%s id=%r", connection.id, frame.key)
@@ -151,23 +216,38 @@ class Hub:
         elif frame.session is not None:
             self._requests.notify(connection, frame, raw, frame.session)
         else:
-            self.agents.get(connection.agent).notify(frame, raw)
+            self.agents.front(connection.agent).notify(frame, raw)
+
+    async def user_ended(self, user: User) -> None:
+        """The user's token has expired or was revoked: nobody can use its connections any more."""
+        for connection in [c for c in self.clients.values() if c.user == user]:
+            await self.close_connection(connection.id)
 
     async def room(self, connection: Connection, frame: Frame) -> None:
         """Back pressure: return when the connection's agent can take this message. Raises AgentTimeout.
 
         What does not go to the agent does not wait for it, nor do cancels and answers, which are small."""
-        agent = self.agents.find(connection.agent)
-        if agent is None or agent.has_room or (frame.is_request and not goes_to_agent(frame.method or "")):
+        agent = self._holder(connection, frame)
+        if agent.has_room or (frame.is_request and not goes_to_agent(frame.method or "")):
             return
         if not frame.is_request and agent.has_room_for_control:
             return
         await agent.room(timeout=self._options.room_timeout)
 
-    def has_room(self, connection: Connection) -> bool:
-        """Whether the connection's agent can take more at once."""
-        agent = self.agents.find(connection.agent)
-        return agent is None or agent.has_room
+    def has_room(self, connection: Connection, frame: Frame) -> bool:
+        """Whether the agent that this message is for can take it at once."""
+        return self._holder(connection, frame).has_room
+
+    def _holder(self, connection: Connection, frame: Frame) -> Agent:
+        """The process that a message would go to, as far as can be said at once."""
+        session = frame.session
+        if session is None:
+            return self.agents.front(connection.agent)
+        agent = self.agents.knowing(connection.agent, session)
+        if agent is not None:  # which is what `resolve_held` prefers, and most messages are for such
+            return agent
+        record = self.sessions.resolve_held(SessionName(session, prefer=connection.agent))
+        return self.agents.of(record.key) if record is not None else self.agents.front(connection.agent)
 
     async def close(self) -> None:
         """Answer everybody, end streams, stop all agents at once; bounded by the agents' grace."""
@@ -176,17 +256,28 @@ class Hub:
         self.feed.close()
         stopping = [asyncio.ensure_future(agent.stop()) for agent in self.agents]
         await asyncio.sleep(0)  # every agent has answered its waiters now; the answers come before the end
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLEAN_UP):
+                await self.store.safe()
+        await self.tasks.ended(within=_CLEAN_UP)  # as it may end a process that it had started for a new session
         for connection in self.clients.values():
-            connection.close("server is shutting down", ShuttingDown("the server is shutting down"))
-        await asyncio.gather(*stopping, self.installs.close(), self._host.close())
+            connection.close("server is shutting down", ShuttingDown(_CLOSING))
+        await asyncio.gather(*stopping, self.installs.close(), self._host.close(), self.processes.close())
 
     def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
         """Take a client's request. Its answer, also that it failed, comes through `connection.reply`."""
         request = Request(connection, ticket, frame, raw)
+        method = frame.method or ""
         connection.last_used = time.monotonic()
         try:
-            self._refuse_when_closing()
-            call = client_call(request.method, has_session=frame.session is not None)
+            if self.closing.is_set():
+                raise ShuttingDown(_CLOSING)
+            if connection.user.right is not Right.ADMIN:
+                connection.user.require(right_for(method), method)
+            call = client_call(method, has_session=frame.session is not None)
+            if connection.version is not Version.V1 and call in _READ_HERE:
+                request = request.in_version_1()
+                call = client_call(request.method, has_session=frame.session is not None)
             if (act := self._at_once.get(call)) is not None:
                 act(request)
             else:
@@ -207,7 +298,7 @@ class Hub:
             ClientCall.SERVER: self._extensions.answer,
         }
 
-    def _make_agent(self, agent_id: AgentId) -> Agent:
+    def _make_agent(self, agent_id: AgentId, find_spec: FindSpec) -> Agent:
         return Agent(
             agent_id,
             store=self.store,
@@ -215,7 +306,7 @@ class Hub:
             watcher=self._watch,
             on_exit=self._watch.exited,
             on_change=self._watch.changed,
-            find_spec=self.installs.ensure,
+            find_spec=find_spec,
             environ=self._environ,
             ask_ids=self._ask_ids,
             options=self._options.agent,
@@ -223,19 +314,22 @@ class Hub:
 
     def _describe_handshake(self, connection: Connection) -> dict[str, Any]:
         """The agent's own `initialize` result, with our part added."""
-        result: dict[str, Any] = msgspec.json.decode(self.agents.get(connection.agent).handshake)
-        capabilities = result.setdefault("agentCapabilities", {})
+        agent = self.agents.front(connection.agent)
+        said = msgspec.json.decode(agent.handshake)
+        result: dict[str, Any] = {**versions.initialize_result(said, from_=agent.version, to=connection.version)}
+        member = capabilities_member(connection.version)
+        capabilities = result[member] = {**as_object(result.get(member))}
         ours = {"connectionId": connection.id, "agent": connection.agent, "extensions": self._extensions.names}
         capabilities["_meta"] = {**as_object(capabilities.get("_meta")), META: {"extensions": self._extensions.names}}
         result["_meta"] = {**as_object(result.get("_meta")), META: ours}
         return result
 
     async def _handshake_again(self, request: Request) -> None:
-        await self.agents.get(request.connection.agent).ready()
+        await self.agents.started(request.connection.agent)
         request.answer(self._describe_handshake(request.connection))
 
     def _to_agent(self, request: Request) -> None:
-        agent = self.agents.get(request.connection.agent)
+        agent = self.agents.front(request.connection.agent)
         if agent.is_ready:
             agent.call(request)
         else:
@@ -244,7 +338,3 @@ class Hub:
     async def _to_agent_later(self, agent: Agent, request: Request) -> None:
         await agent.ready()
         agent.call(request)
-
-    def _refuse_when_closing(self) -> None:
-        if self.closing.is_set():
-            raise ShuttingDown("the server is shutting down")

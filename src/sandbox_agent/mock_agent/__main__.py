@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
+
 from sandbox_agent.mock_agent.agent import Agent
 from sandbox_agent.mock_agent.quirks import Quirks
 from sandbox_agent.mock_agent.state import StateFolder
@@ -22,6 +24,8 @@ def main() -> None:
         from sandbox_agent.mock_agent.manual import parse_flags  # noqa: PLC0415 (spares the usual start its imports)
 
         quirks = parse_flags(sys.argv[1:])
+    if quirks.protocol is None and os.environ.get("SANDBOX_AGENT_MOCK_PROTOCOL") == "2":
+        quirks = msgspec.structs.replace(quirks, protocol=2)
     if quirks.exit_at_start is not None:
         sys.stderr.write("mock agent: exits at start, as asked\n")
         sys.exit(quirks.exit_at_start)

@@ -17,6 +17,7 @@ from sandbox_agent.mock_agent.params import parse_params
 from sandbox_agent.mock_agent.quirks import Quirks
 from sandbox_agent.mock_agent.state import StateFolder
 from sandbox_agent.mock_agent.stdio import MAX_LINE, Stdout
+from sandbox_agent.mock_agent.version2 import UNSUPPORTED_VERSION
 from sandbox_agent.mock_agent.wire import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -46,6 +47,9 @@ _LACKED = {
 }
 
 
+_INFO = {"name": "mock", "title": "Mock agent", "version": __version__}
+
+
 class Request(msgspec.Struct, eq=False):
     """One request of the client, until it is answered."""
 
@@ -58,29 +62,10 @@ class Agent:
     def __init__(self, stdout: Stdout, state: StateFolder, quirks: Quirks) -> None:
         self._stdout = stdout
         self._quirks = quirks
-        self._client = Client(stdout, has_uuid_ids=quirks.uuid_ids)
+        self._client = Client(stdout, has_uuid_ids=quirks.uuid_ids, leaks=quirks.leak)
         self._conversations = Conversations(self._client, state, quirks)
         self._running: dict[asyncio.Future[Any], Request] = {}
-        talks = self._conversations
-        self._methods: dict[str, Method] = {
-            "initialize": (params.Initialize, self._initialize),
-            "authenticate": (params.Authenticate, talks.authenticate),
-            "logout": (params.Nothing, lambda *_: {}),
-            "session/new": (params.NewSession, talks.create),
-            "session/load": (params.StoredSession, talks.load),
-            "session/resume": (params.StoredSession, talks.resume),
-            "session/fork": (params.StoredSession, talks.fork),
-            "session/close": (params.OneSession, talks.close),
-            "session/delete": (params.OneSession, talks.delete),
-            "session/list": (params.ListSessions, talks.list_page),
-            "session/prompt": (params.Prompt, talks.prompt),
-            "session/set_mode": (params.SetMode, talks.set_mode),
-            "session/set_model": (params.SetModel, talks.set_model),
-            "session/set_config_option": (params.SetConfigOption, talks.set_config_option),
-        }
-        for quirk, method in _LACKED.items():
-            if getattr(quirks, quirk):
-                self._methods.pop(method, None)
+        self._methods = self._methods_of(version=1)
 
     def take_line(self, line: bytes | None) -> None:
         """One line from the client; None stands for one that was too long."""
@@ -104,8 +89,9 @@ class Agent:
     async def end(self, *, grace: float) -> None:
         """Cancel all turns and give their answers `grace` seconds to be made."""
         self._conversations.cancel_all()
-        if self._running:
-            await asyncio.wait(self._running, timeout=grace)
+        waited = [*self._running, *self._conversations.endings]
+        if waited:
+            await asyncio.wait(waited, timeout=grace)
 
     def _take_request(self, envelope: Envelope, method: str) -> None:
         request = Request(envelope.id)
@@ -161,19 +147,66 @@ class Agent:
             else:
                 self._conversations.cancel(request.session_id)
 
+    def _methods_of(self, *, version: int) -> dict[str, Method]:
+        talks = self._conversations
+        methods: dict[str, Method] = {
+            "initialize": (params.Initialize, self._initialize),
+            "session/new": (params.NewSession, talks.create),
+            "session/fork": (params.StoredSession, talks.fork),
+            "session/close": (params.OneSession, talks.close),
+            "session/delete": (params.OneSession, talks.delete),
+            "session/list": (params.ListSessions, talks.list_page),
+            "session/prompt": (params.Prompt, talks.prompt),
+        }
+        if version == 1:
+            methods |= {
+                "authenticate": (params.Authenticate, talks.authenticate),
+                "logout": (params.Nothing, lambda *_: {}),
+                "session/load": (params.StoredSession, talks.load),
+                "session/resume": (params.StoredSession, talks.resume),
+                "session/set_mode": (params.SetMode, talks.set_mode),
+                "session/set_model": (params.SetModel, talks.set_model),
+                "session/set_config_option": (params.SetConfigOption, talks.set_config_option),
+            }
+        else:
+            methods |= {
+                "auth/login": (params.Authenticate, talks.authenticate),
+                "auth/logout": (params.Nothing, lambda *_: {}),
+                "session/resume": (params.ResumeSession, talks.resume_replaying),
+                "session/set_config_option": (params.SetOption, talks.set_option),
+            }
+        lacked = {method for quirk, method in _LACKED.items() if getattr(self._quirks, quirk)}
+        return {name: method for name, method in methods.items() if name not in lacked}
+
     def _initialize(self, asked: params.Initialize, request: Request) -> Any:
         self._client.introduced = {"clientInfo": asked.client_info, "clientCapabilities": asked.client_capabilities}
         if self._quirks.fail_initialize:
             raise RpcError(INTERNAL_ERROR, "initialize was refused (--fail-initialize)")
+        self._client.version = self._choose_version(asked.protocol_version)
+        self._methods = self._methods_of(version=self._client.version)
+        described = self._describe()
+        if self._client.version == 2:
+            self._client.introduced = {"info": asked.info, "capabilities": asked.capabilities}
+            described = self._describe_in_version_2()
         if self._quirks.slow_initialize is None:
-            return self._describe()
-        return asyncio.sleep(self._quirks.slow_initialize / 1000, self._describe())
+            return described
+        return asyncio.sleep(self._quirks.slow_initialize / 1000, described)
+
+    def _choose_version(self, asked: int) -> int:
+        if self._quirks.protocol != 2:
+            return 1
+        if asked >= 2:
+            return 2
+        if self._quirks.no_v1:
+            data = {"requested": asked, "supported": [2]}
+            raise RpcError(UNSUPPORTED_VERSION, f"Unsupported protocol version {asked}; supported: 2", data)
+        return 1
 
     def _describe(self) -> dict[str, Any]:
         optional = ("list", "resume", "fork", "close", "delete")
         return {
             "protocolVersion": 1,
-            "agentInfo": {"name": "mock", "title": "Mock agent", "version": __version__},
+            "agentInfo": _INFO,
             "agentCapabilities": {
                 "loadSession": "session/load" in self._methods,
                 "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
@@ -182,4 +215,19 @@ class Agent:
                 "auth": {"logout": {}},
             },
             "authMethods": [LOGIN] if self._quirks.needs_auth else [],
+        }
+
+    def _describe_in_version_2(self) -> dict[str, Any]:
+        session: dict[str, Any] = {
+            "prompt": {"image": {}, "audio": {}, "embeddedContext": {}},
+            "mcp": {"stdio": {}, "http": {}},
+            "delete": {},
+            "fork": {},
+        }
+        login = {"type": "agent", "methodId": LOGIN["id"], "name": LOGIN["name"], "description": LOGIN["description"]}
+        return {
+            "protocolVersion": 2,
+            "info": _INFO,
+            "capabilities": {"session": session},
+            "authMethods": [login] if self._quirks.needs_auth else [],
         }

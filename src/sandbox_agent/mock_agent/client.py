@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.mock_agent.stdio import Stdout
+from sandbox_agent.mock_agent.version2 import spoken, spoken_raw
 from sandbox_agent.mock_agent.wire import (
     Envelope,
     Refusal,
@@ -24,9 +25,12 @@ RequestId = int | str
 
 
 class Client:
-    def __init__(self, stdout: Stdout, *, has_uuid_ids: bool) -> None:
+    def __init__(self, stdout: Stdout, *, has_uuid_ids: bool, leaks: bool) -> None:
         self.stdout = stdout
+        self._leaks = leaks
+        self._told: dict[str, None] = {}
         self.introduced: dict[str, Any] = {}
+        self.version = 1
         counter = itertools.count()
         self._next_id: Callable[[], RequestId] = (lambda: str(uuid.uuid4())) if has_uuid_ids else counter.__next__
         self._waiting: dict[bytes, asyncio.Future[Any]] = {}
@@ -35,7 +39,15 @@ class Client:
         self.stdout.send(notification_line(method, params))
 
     def update(self, session_id: str, update: dict[str, Any] | msgspec.Raw) -> None:
-        self.notify("session/update", {"sessionId": session_id, "update": update})
+        """Tell of one update, given in version 1's words, in the version that is spoken."""
+        told: Any = update
+        if self.version == 2:
+            told = spoken_raw(update) if isinstance(update, msgspec.Raw) else spoken(update)
+        if told is None:
+            return
+        self._told[session_id] = None
+        for session in self._told if self._leaks else (session_id,):
+            self.notify("session/update", {"sessionId": session, "update": told})
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, asyncio.Future[Any]]:
         """Send a request; the future gives its result, or raises Refusal.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import traceback
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,16 @@ from sandbox_agent.mock_agent import params
 from sandbox_agent.mock_agent.client import Client
 from sandbox_agent.mock_agent.params import invalid
 from sandbox_agent.mock_agent.quirks import Quirks
-from sandbox_agent.mock_agent.session import CONFIG, Session
+from sandbox_agent.mock_agent.session import CONFIG, VERBOSE, Session
 from sandbox_agent.mock_agent.state import StateFolder
 from sandbox_agent.mock_agent.turn import Misuse, Turn, TurnCancelled
+from sandbox_agent.mock_agent.version2 import (
+    ONLY_HERE,
+    spoken_answer,
+    spoken_commands,
+    spoken_options,
+    state,
+)
 from sandbox_agent.mock_agent.wire import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
@@ -47,6 +55,8 @@ class Conversations:
         self._counter = itertools.count(1)
         self._is_logged_in = False
         self._replays: set[asyncio.Future[None]] = set()
+        self.endings: set[asyncio.Future[None]] = set()
+        """Turns of version 2 whose end is still to be told; their prompts are answered already."""
 
     def authenticate(self, asked: params.Authenticate, request: Request) -> Any:
         if self._quirks.needs_auth and asked.method_id != LOGIN["id"]:
@@ -78,14 +88,32 @@ class Conversations:
 
     async def _replay(self, session: Session) -> None:
         for number, turn in enumerate(list(session.turns), session.turn_count - len(session.turns) + 1):
-            block = {"type": "text", "text": turn.prompt}
-            said = {"sessionUpdate": "user_message_chunk", "content": block, "messageId": f"user-{number}"}
-            self._client.update(session.session_id, said)
+            self._client.update(session.session_id, self._said(number, {"type": "text", "text": turn.prompt}))
             for index, update in enumerate(list(turn.updates), 1):
-                self._client.update(session.session_id, update)
+                if self._client.version == 2 or not _is_only_version_2(update):
+                    self._client.update(session.session_id, update)
                 if index % _REPLAY_BATCH == 0:
                     await self._client.stdout.drain()
             await self._client.stdout.drain()
+
+    def _said(self, number: int, *blocks: dict[str, Any]) -> dict[str, Any]:
+        """What the user said, in a replay; in version 2 live too."""
+        named = {"messageId": f"user-{number}"}
+        if self._client.version == 2:
+            return {"sessionUpdate": "user_message", **named, "content": list(blocks)}
+        return {"sessionUpdate": "user_message_chunk", "content": blocks[0], **named}
+
+    async def resume_replaying(self, asked: params.ResumeSession, request: Request) -> Any:
+        """`session/resume` of version 2: with a replay if it is asked for, and always with the state."""
+        self._refuse_to_load()
+        session = self._find(asked.session_id)
+        if asked.replay_from is not None:
+            kind = asked.replay_from.get("type")
+            if kind != "start":
+                raise invalid("replayFrom", f"unknown cursor {kind!r}; known: start")
+            await self._replay(session)
+        self._client.update(session.session_id, state("running" if asked.session_id in self._turns else "idle"))
+        return self.resume(params.StoredSession(asked.session_id, asked.cwd, asked.mcp_servers), request)
 
     def resume(self, asked: params.StoredSession, request: Request) -> Any:
         self._refuse_to_load()
@@ -128,12 +156,47 @@ class Conversations:
         text = "\n".join(block["text"] for block in asked.prompt if block["type"] == "text")
         turn = Turn(session, session.begin_turn(text), request.id, self._client, self._quirks)
         turn.blocks = asked.prompt
+        if self._quirks.echo_prompts:
+            self._echo(session, asked.prompt)
         self._state.save(session)
         task = asyncio.ensure_future(_run_commands(turn, parse_prompt(text)))
         self._turns[asked.session_id] = turn, task
+        if self._client.version == 2:
+            return self._acknowledge(turn, task)
         request.session_id = asked.session_id
         request.after_answer = turn.after_answer
         return self._follow_turn(turn, task)
+
+    def _acknowledge(self, turn: Turn, task: asyncio.Task[None]) -> Any:
+        """Version 2 answers a prompt when it is taken up, and tells of its end as a state."""
+        said = self._said(turn.number, *turn.blocks)
+        turn.tell(said)
+        turn.tell(state("running"))
+        ending = asyncio.ensure_future(self._tell_end(turn, task))
+        self.endings.add(ending)
+        ending.add_done_callback(self.endings.discard)
+        return {"messageId": said["messageId"]}
+
+    async def _tell_end(self, turn: Turn, task: asyncio.Task[None]) -> None:
+        try:
+            ended = await self._follow_turn(turn, task)
+        except RpcError as error:
+            ended = {"stopReason": "error", "error": error.body()}
+        except Exception as error:  # noqa: BLE001 (a task's boundary: the turn ends with what a word got wrong)
+            traceback.print_exception(error)
+            body = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
+            ended = {"stopReason": "error", "error": body}
+        turn.tell(state("idle", **ended))
+        for act in turn.after_answer:
+            act()
+
+    def _echo(self, session: Session, prompt: list[dict[str, Any]]) -> None:
+        for block in prompt:
+            text = block.get("text", "")
+            parts = [text[: len(text) // 2], text[len(text) // 2 :]] if block["type"] == "text" else []
+            for piece in [{**block, "text": part} for part in parts if part] or [block]:
+                said = {"sessionUpdate": "user_message_chunk", "content": piece, "messageId": "user-echo"}
+                self._client.update(session.session_id, said)
 
     def cancel(self, session_id: str) -> None:
         if session_id in self._turns:
@@ -164,6 +227,30 @@ class Conversations:
             raise invalid("configId", f"unknown option {asked.config_id!r}; known: {', '.join(CONFIG)}")
         self._choose(asked.session_id, asked.config_id, asked.value, field="value")
         return {"configOptions": session.describe_config()}
+
+    def set_option(self, asked: params.SetOption, request: Request) -> Any:
+        """`session/set_config_option` of version 2, which has booleans too."""
+        session = self._require_open(asked.session_id)
+        if asked.config_id == VERBOSE:
+            if not isinstance(asked.value, bool):
+                raise invalid("value", f"must be true or false, not {asked.value!r}")
+            session.is_verbose = asked.value
+            self._state.save(session)
+            self._tell_options(session)
+        elif asked.config_id in CONFIG and isinstance(asked.value, str):
+            self._choose(asked.session_id, asked.config_id, asked.value, field="value")
+        else:
+            known = ", ".join([*CONFIG, VERBOSE])
+            raise invalid("configId", f"unknown option {asked.config_id!r}, or a wrong value; known: {known}")
+        return {"configOptions": spoken_options(self._options(session))}
+
+    def _options(self, session: Session) -> list[dict[str, Any]]:
+        options = session.describe_config()
+        return [*options, session.describe_verbose()] if self._client.version == 2 else options
+
+    def _tell_options(self, session: Session) -> None:
+        told = {"sessionUpdate": "config_option_update", "configOptions": self._options(session)}
+        self._client.update(session.session_id, told)
 
     async def _follow_turn(self, turn: Turn, task: asyncio.Task[None]) -> Any:
         session = turn.session
@@ -207,18 +294,14 @@ class Conversations:
         if self._quirks.legacy_models or self._quirks.dead_models or self._quirks.own_model_ids:
             answer["models"] = session.describe_models(OWN_SUFFIX if self._quirks.own_model_ids else "")
         if not self._quirks.legacy_models:
-            answer["configOptions"] = session.describe_config()
+            answer["configOptions"] = self._options(session)
+        if self._client.version == 2:
+            return {**spoken_answer(answer), "availableCommands": spoken_commands(_commands())}
         return answer
 
     def _tell_commands(self, session: Session) -> None:
-        commands: list[dict[str, Any]] = [
-            {"name": word.name, "description": word.says}
-            | ({"input": {"hint": word.arguments}} if word.arguments else {})
-            for word in WORDS.values()
-        ]
-        self._client.update(
-            session.session_id, {"sessionUpdate": "available_commands_update", "availableCommands": commands}
-        )
+        told = {"sessionUpdate": "available_commands_update", "availableCommands": _commands()}
+        self._client.update(session.session_id, told)
 
     def _choose(self, session_id: str, key: str, value: str, *, field: str) -> None:
         session = self._require_open(session_id)
@@ -232,8 +315,7 @@ class Conversations:
         if key == "mode":
             self._client.update(session_id, {"sessionUpdate": "current_mode_update", "currentModeId": value})
         if not self._quirks.legacy_models:
-            options = {"sessionUpdate": "config_option_update", "configOptions": session.describe_config()}
-            self._client.update(session_id, options)
+            self._tell_options(session)
 
     def _refuse_to_load(self) -> None:
         if self._quirks.fail_load:
@@ -270,6 +352,17 @@ async def _run_commands(turn: Turn, commands: list[Command]) -> None:
         except Refusal as error:
             turn.say(f"The client refused: {error.message} ({error.code})")
         await turn.client.stdout.drain()
+
+
+def _commands() -> list[dict[str, Any]]:
+    return [
+        {"name": word.name, "description": word.says} | ({"input": {"hint": word.arguments}} if word.arguments else {})
+        for word in WORDS.values()
+    ]
+
+
+def _is_only_version_2(update: msgspec.Raw) -> bool:
+    return msgspec.json.decode(update)["sessionUpdate"] in ONLY_HERE
 
 
 def _make_title(prompt: str) -> str:

@@ -16,7 +16,10 @@ from sandbox_agent.mock_agent.quirks import Quirks
 from sandbox_agent.mock_agent.session import MAX_PROMPTS, MAX_TURN_BYTES, MAX_TURN_UPDATES, MAX_TURNS
 from sandbox_agent.mock_agent.words import WORDS
 
-_ABOUT = "A real ACP v1 agent over stdin and stdout whose behaviour is chosen by words in the prompt."
+_ABOUT = (
+    "A real ACP agent over stdin and stdout whose behaviour is chosen by words in the prompt. It speaks version 1, "
+    "and version 2 if asked for it with `--protocol 2`."
+)
 _WORD_RULES = (
     "The first word of a prompt chooses what happens. Several commands, separated by newlines or `;` "
     "(outside quotes), run in order. A prompt that begins with no known word is echoed whole, in up to "

@@ -29,6 +29,8 @@ class Initialize(msgspec.Struct, frozen=True, rename="camel"):
     protocol_version: int
     client_info: dict[str, Any] | None = None
     client_capabilities: dict[str, Any] | None = None
+    info: dict[str, Any] | None = None
+    capabilities: dict[str, Any] | None = None
 
 
 class Authenticate(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,6 +48,15 @@ class StoredSession(msgspec.Struct, frozen=True, rename="camel"):
     session_id: str
     cwd: str
     mcp_servers: list[dict[str, Any]] = []
+
+
+class ResumeSession(msgspec.Struct, frozen=True, rename="camel"):
+    """Params of resume in version 2, which replaces load."""
+
+    session_id: str
+    cwd: str
+    mcp_servers: list[dict[str, Any]] = []
+    replay_from: dict[str, Any] | None = None
 
 
 class OneSession(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,6 +87,15 @@ class SetConfigOption(msgspec.Struct, frozen=True, rename="camel"):
     session_id: str
     config_id: str
     value: str
+
+
+class SetOption(msgspec.Struct, frozen=True, rename="camel"):
+    """Params of session/set_config_option in version 2."""
+
+    session_id: str
+    config_id: str
+    type: str
+    value: Any
 
 
 class CancelRequest(msgspec.Struct, frozen=True, rename="camel"):

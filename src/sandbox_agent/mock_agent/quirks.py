@@ -11,6 +11,17 @@ from msgspec import Meta
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """All off by default. A number's `title` is the name of its argument."""
 
+    protocol: Annotated[
+        int | None,
+        Meta(
+            title="VERSION",
+            description="with 2: speak ACP version 2 with a client that asks for it; `$SANDBOX_AGENT_MOCK_PROTOCOL` "
+            "does the same. Without, version 1 is spoken whatever the client asks for",
+        ),
+    ] = None
+    no_v1: Annotated[
+        bool, Meta(description="with `--protocol 2`: refuse a client that asks for version 1 with error -32022")
+    ] = False
     early_updates: Annotated[bool, Meta(description="send a `session/update` before the `session/new` answer")] = False
     no_load: Annotated[bool, Meta(description="lack `session/load`: no capability, and -32601")] = False
     no_resume: Annotated[bool, Meta(description="lack `session/resume`: no capability, and -32601")] = False
@@ -84,3 +95,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="on `session/cancel` with a permission open, end the turn only when it is answered"),
     ] = False
+    leak: Annotated[
+        bool, Meta(description="send every update of a session under the ids of all sessions of the process")
+    ] = False
+    echo_prompts: Annotated[
+        bool, Meta(description="send each prompt back as `user_message_chunk`, in chunks, before anything else")
+    ] = False
+    never_ask: Annotated[bool, Meta(description="run tools without asking for permission")] = False
+    ignore_cancel: Annotated[bool, Meta(description="go on with a turn that is cancelled")] = False

@@ -34,6 +34,7 @@ CONFIG = {
     "model": ("Model", "model", MODELS),
     "effort": ("Effort", "thought_level", EFFORTS),
 }
+VERBOSE = "verbose"
 _DEFAULTS = {"mode": "ask", "model": "mock-small", "effort": "low"}
 
 
@@ -63,6 +64,8 @@ class Session(msgspec.Struct, rename="camel"):
     turn_count: int = 0
     prompts: list[str] = []
     turns: list[TurnRecord] = []
+    is_verbose: bool = False
+    """A choice that only version 2 offers, since only there every client knows booleans."""
 
     def begin_turn(self, prompt: str) -> TurnRecord:
         prompt = prompt[:MAX_PROMPT_CHARS]
@@ -83,6 +86,9 @@ class Session(msgspec.Struct, rename="camel"):
     def describe_models(self, suffix: str = "") -> dict[str, Any]:
         models = [{"modelId": key + suffix, "name": name, "description": says} for key, (name, says) in MODELS.items()]
         return {"currentModelId": self.config["model"] + suffix, "availableModels": models}
+
+    def describe_verbose(self) -> dict[str, Any]:
+        return {"id": VERBOSE, "name": "Verbose", "type": "boolean", "currentValue": self.is_verbose}
 
     def describe_config(self) -> list[dict[str, Any]]:
         return [

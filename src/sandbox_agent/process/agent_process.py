@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import IO
 
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.launch import LaunchSpec
 from sandbox_agent.core.lines import LineSplitter, OversizedLine
 from sandbox_agent.errors import AgentStartFailed
-from sandbox_agent.process.child import PIPE_SIZE, Child, ExitStatus, Output
+from sandbox_agent.process.child import PIPE_SIZE, Child, ExitStatus, Output, StartChild, enlarge
 from sandbox_agent.process.stderr_log import Clean, StderrLog
 
 _log = logging.getLogger(__name__)
@@ -39,8 +37,9 @@ class AgentProcess:
         self._splitter = LineSplitter(line_cap)
         self._stdin: asyncio.WriteTransport | None = None
         self._stdout: Output | None = None
-        self._stdin_ready = asyncio.Event()
-        self._stdin_ready.set()
+        self.has_room = True
+        """Whether the agent reads what it is sent, so that more may be written."""
+        self._made_room = asyncio.Event()
         self._is_connected = asyncio.Event()
         self._ended = asyncio.Event()
         self._handed_over = asyncio.Event()
@@ -63,13 +62,14 @@ class AgentProcess:
         after_write: Callable[[], None] = lambda: None,
         line_cap: int,
         clean: Clean = lambda text, limit: text[:limit],
+        start_child: StartChild = Child.launch,
     ) -> AgentProcess:
         """Launch in a process group of its own. Raises AgentStartFailed when the command cannot be run.
 
         `clean` takes the secrets out of its stderr, which is logged and told to clients."""
         pipe = subprocess.PIPE
         try:
-            child = Child.launch(launch.command, env=env, cwd=launch.cwd, stdin=pipe, stdout=pipe, stderr=pipe)
+            child = start_child(launch.command, env=env, cwd=launch.cwd, stdin=pipe, stdout=pipe, stderr=pipe)
         except (OSError, ValueError) as error:
             detail = f"agent {launch.agent!r} cannot be started: {launch.command[0]!r}: {error}"
             raise AgentStartFailed(detail, command=list(launch.command)) from None
@@ -99,10 +99,6 @@ class AgentProcess:
         self._unwritten.append(line)
 
     @property
-    def has_room(self) -> bool:
-        return self._stdin_ready.is_set()
-
-    @property
     def unread_bytes(self) -> int:
         """What the agent has not read of its stdin, as far as we hold it."""
         queued = sum(map(len, self._unwritten))
@@ -110,7 +106,8 @@ class AgentProcess:
 
     async def drained(self) -> None:
         """Return when the agent has read enough that more may be written, or is gone."""
-        await self._stdin_ready.wait()
+        while not self.has_room:
+            await self._made_room.wait()
 
     def pause_reading(self) -> None:
         if self._stdout is not None:
@@ -142,6 +139,14 @@ class AgentProcess:
             lines.append(b"")
             self._stdin.write(b"\n".join(lines))
 
+    def _fill(self) -> None:
+        self.has_room = False
+        self._made_room.clear()
+
+    def _make_room(self) -> None:
+        self.has_room = True
+        self._made_room.set()
+
     async def _ends_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -152,8 +157,8 @@ class AgentProcess:
         self._finishing = self._loop.create_task(self._finish(), name=f"watch-{self.agent}")
         try:
             for pipe in (child.stdin, child.stdout):
-                _enlarge(pipe)
-            self._stdin = await child.connect_stdin(_Stdin(self._stdin_ready))
+                enlarge(pipe, PIPE_SIZE)
+            self._stdin = await child.connect_stdin(_Stdin(self._fill, self._make_room))
             self._stdin.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
             await child.pump(child.stderr, self.stderr.feed, self.stderr.finish)
             self._stdout = await child.pump(child.stdout, self._read, self._end_of_lines)
@@ -186,7 +191,7 @@ class AgentProcess:
     async def _finish(self) -> None:
         """Once it has exited: whatever it has left behind goes, what it last said is read, then the exit is told."""
         status = await self._child.exited()
-        self._stdin_ready.set()
+        self._make_room()
         self._child.signal_group(signal.SIGKILL)
         await self._is_connected.wait()  # a few turns of the loop, for a process that dies at once
         await self._child.last_output()
@@ -202,18 +207,11 @@ class AgentProcess:
 
 
 class _Stdin(asyncio.BaseProtocol):
-    """Back pressure: clear while the pipe is full."""
+    """Back pressure: says when the pipe is full, and when it is no longer."""
 
-    def __init__(self, ready: asyncio.Event) -> None:
-        self.pause_writing = ready.clear  # type: ignore[method-assign]
-        self.resume_writing = ready.set  # type: ignore[method-assign]
+    def __init__(self, fill: Callable[[], None], make_room: Callable[[], None]) -> None:
+        self.pause_writing = fill  # type: ignore[method-assign]
+        self.resume_writing = make_room  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.resume_writing()
-
-
-def _enlarge(pipe: IO[bytes] | None) -> None:
-    """Fewer wake-ups for the same bytes, where the system lets us."""
-    if pipe is not None:
-        with contextlib.suppress(OSError, AttributeError):
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_SIZE)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox_agent.process import table
+from sandbox_agent.process.spawn import seal
 
 RUN_VARIABLE = "SANDBOX_AGENT_RUN"
 _log = logging.getLogger(__name__)
@@ -34,8 +35,10 @@ class Roster:
     """The children of this process; after `open` each has a file `<pid>-<start time>` in the folder of the run."""
 
     def __init__(self) -> None:
-        self._notes: dict[int, Path | None] = {}
+        self._notes: dict[int, str | None] = {}
         self._folder: Path | None = None
+        self.is_sealed = False
+        """Children inherit nothing but what they are given: see `seal`."""
 
     @property
     def run(self) -> str | None:
@@ -66,16 +69,16 @@ class Roster:
         self._notes[pid] = None
         process = table.look(pid) if self._folder is not None else None
         if process is not None and self._folder is not None:
-            note = self._folder / f"{pid}-{process.started}"
+            note = f"{self._folder}/{pid}-{process.started}"
             with contextlib.suppress(OSError):
-                note.touch()
+                os.close(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 self._notes[pid] = note
 
     def remove(self, pid: int) -> None:
         note = self._notes.pop(pid, None)
         if note is not None:
             with contextlib.suppress(OSError):
-                note.unlink()
+                os.unlink(note)  # noqa: PTH108 - for every child: a Path takes longer than the call
 
     async def reap_adopted(self) -> None:
         """For ever: let go of the dead that were left to us by our children. Without this they would pile up."""
@@ -99,6 +102,8 @@ def no_orphans(data_dir: Path) -> Iterator[None]:
     elsewhere only the group of a child ends with it.
     """
     end_leftovers(data_dir)
+    seal()
+    ROSTER.is_sealed = True
     ROSTER.open(data_dir)
     _adopt_strays()
     try:

@@ -3,17 +3,23 @@
 Appends do not wait: they hand out sequence numbers at once, so that the hub can decide and deliver in one
 step. A store that keeps data on disk makes every appended line survive the death of this process before
 `append` or `flush` returns; it commits for good behind the hub's back. When it cannot, it says so in `health()`
-and goes on: a full disk must not stop a conversation. Everything here is for one thread, the event loop's.
+and goes on: a full disk must not stop a conversation. A store that others share cannot: what is told waits until
+it is `safe`. Everything here is for one thread, the event loop's.
+
+Whoever appends to a stream that was there before acquires it first. That gives a lease: an epoch, under which
+nobody else writes, and where the stream ends. A stream that nobody had needs none; its first entry acquires it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
+from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.store.search import Findings, Query
 
 Source = Literal["client", "agent", "server"]
 
@@ -32,11 +38,22 @@ class Entry(msgspec.Struct, frozen=True):
     envelope: bytes
 
 
+class Lease(NamedTuple):
+    """The right to append to a stream, until somebody gets a higher epoch. `last` is its newest entry, 0 for none."""
+
+    epoch: int
+    last: int
+
+
 class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """All that is known of a session besides its history."""
 
     agent: AgentId
     session_id: SessionId
+    native_id: str | None = None
+    """What the agent calls it, where that is not `session_id`: it had given the name before."""
+    name_given_to: SessionId | None = None
+    """Who may have this one's name now: of the first session that had it, the newest that the agent has given it to."""
     alias: str | None = None
     cwd: str | None = None
     title: str | None = None
@@ -44,19 +61,33 @@ class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     model: str | None = None
     permission_mode: str | None = None
     mcp_servers: list[Any] = []
+    additional_directories: list[str] = []
     skills: Any = None
     metadata: dict[str, Any] = {}
     offered: dict[str, Any] = msgspec.field(name="setup", default_factory=dict)
     """What the agent answered when the session was made (modes, models, config options), kept current."""
+    usage: dict[str, Any] = {}
+    """How full the context was and what the session has cost, when the agent told of it last."""
+    first_prompt: str | None = None
+    """How the conversation began, for those who look for a name."""
+    last_error: str | None = None
+    """Why the newest turn failed; None if it did not."""
     created: float = 0.0
     updated: float = 0.0
     ended: float | None = None
     ended_reason: str | None = None
     event_count: int = 0
+    spoken: list[tuple[int, int]] = []
+    """From which entry of the history on which version of ACP was spoken; version 1 before the first."""
 
     @property
     def key(self) -> SessionKey:
         return SessionKey(self.agent, self.session_id)
+
+    @property
+    def native(self) -> str:
+        """What the agent calls it."""
+        return self.native_id or self.session_id
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +113,7 @@ class SessionPage(msgspec.Struct, frozen=True):
 
 
 class StoreHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    kind: Literal["memory", "sqlite"]
+    kind: Literal["memory", "sqlite", "postgresql"]
     state: Literal["ok", "degraded"]
     pending_bytes: int = 0
     """Appended, not yet committed for good."""
@@ -103,6 +134,21 @@ class Store(Protocol):
     async def close(self) -> None:
         """Commit what is pending, bounded in time."""
 
+    is_immediate: bool
+    """What was flushed is safe as soon as `flush` returns, and stays this server's: it need not be waited for."""
+
+    async def acquire(self, stream: StreamKey) -> Lease:
+        """Become the one who appends to a stream; a higher epoch than all before. Asking again changes nothing.
+
+        Raises SessionElsewhere while another server has it, StoreError when that cannot be found out."""
+
+    def lost(self, stream: StreamKey) -> SandboxAgentError | None:
+        """Why nothing more can be appended to a stream that was acquired: somebody else has it. It stays so until it is
+        acquired again; what is appended meanwhile is thrown away."""
+
+    def watch(self, on_lost: Callable[[SessionKey, SandboxAgentError], None]) -> None:
+        """Have `on_lost` called whenever a session's history is lost, before anything is called that waits for it."""
+
     def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
         """Append, and give the sequence of the first line. Never raises for want of disk.
 
@@ -112,8 +158,23 @@ class Store(Protocol):
     def flush(self) -> None:
         """Make what was appended without a flush survive the death of this process, all of it in one go."""
 
+    def once_safe(self, call: Callable[[], None]) -> None:
+        """Flush, and call when everything appended and put so far survives our death and nobody can take it back; at
+        once if it does. In the order in which they were given, and never before a stream is known to be lost."""
+
+    async def safe(self) -> None:
+        """Return when `once_safe` would call."""
+
+    def is_new(self, stream: StreamKey) -> bool:
+        """Whether a stream can be begun under this name: nobody has had it, as far as can be said at once.
+
+        Raises StoreError."""
+
     def last_sequence(self, stream: StreamKey) -> int:
-        """The sequence of the newest entry, 0 for a stream that has none."""
+        """The sequence of the newest entry, 0 for a stream that has none. It is new, or was acquired."""
+
+    async def newest(self, stream: StreamKey) -> int:
+        """As `last_sequence`, of any stream, whoever appends to it."""
 
     async def read(self, stream: StreamKey, *, after: int, limit: int, max_bytes: int = 1 << 20) -> list[Entry]:
         """Entries later than `after`, oldest first, at most `limit`; at least one if there is one.
@@ -142,6 +203,11 @@ class Store(Protocol):
         So paging shows each session once, while sessions are updated. Raises InvalidParams for a strange
         cursor.
         """
+
+    async def search(self, query: Query, *, limit: int, each: int) -> Findings:
+        """Sessions whose history has all the words, at most `limit`, with at most `each` of their passages.
+
+        What was appended shortly before may be missing: then it says so. Raises NotFound when search is off."""
 
     async def delete_session(self, key: SessionKey) -> None:
         """Forget the record, its turns and its history."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from bisect import bisect_left
@@ -11,22 +12,40 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
+from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.store import paging
-from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.base import (
+    Entry,
+    Lease,
+    Retention,
+    SessionFilter,
+    SessionPage,
+    SessionRecord,
+    Source,
+    StoreHealth,
+)
 from sandbox_agent.store.entries import Page
+from sandbox_agent.store.memory_search import Batch, History, MemorySearch
 from sandbox_agent.store.records import decode_record, encode_record
+from sandbox_agent.store.search import Findings, Query
 
+_numbers = itertools.count(1)
 _log = logging.getLogger("sandbox_agent.store")
 
 
 class MemoryStore:
+    is_immediate = True
+
     def __init__(
         self,
         *,
         retention: Retention,
         clock: Callable[[], float] = time.time,
+        reason: str | None = None,
     ) -> None:
+        """`reason`: why it is this one though another was wanted."""
         self._clock = clock
+        self._reason = reason
         self._retention = retention
         self._streams: dict[StreamKey, _Stream] = {}
         self._arrivals: deque[tuple[_Stream, _Batch]] = deque()
@@ -34,12 +53,34 @@ class MemoryStore:
         self._sessions: dict[SessionKey, SessionRecord] = {}
         self._turns: dict[SessionKey, dict[str, bytes | None]] = {}
         self._moves = paging.MoveLog("memory")
+        self._search = MemorySearch()
 
     async def open(self) -> None:
         pass
 
     async def close(self) -> None:
         pass
+
+    async def acquire(self, stream: StreamKey) -> Lease:
+        return Lease(1, self.last_sequence(stream))
+
+    def lost(self, stream: StreamKey) -> None:
+        return None
+
+    def watch(self, on_lost: Callable[[SessionKey, SandboxAgentError], None]) -> None:
+        pass  # nobody else can have a stream of this store
+
+    def once_safe(self, call: Callable[[], None]) -> None:
+        call()
+
+    async def safe(self) -> None:
+        pass
+
+    def is_new(self, stream: StreamKey) -> bool:
+        return self.last_sequence(stream) == 0
+
+    async def newest(self, stream: StreamKey) -> int:
+        return self.last_sequence(stream)
 
     def flush(self) -> None:
         pass
@@ -121,11 +162,18 @@ class MemoryStore:
         following = None
         if len(merged) > limit:
             end = paging.position_of(merged[limit - 1])
-            following = paging.encode_cursor(paging.Cursor(end, self._moves.count, self._moves.name))
+            following = paging.encode_cursor(paging.Cursor(end, self._moves.look(), self._moves.name))
         return SessionPage([self._count(record) for record in page], following)
+
+    async def search(self, query: Query, *, limit: int, each: int) -> Findings:
+        async with self._search.turn:
+            self._retain()
+            found = await self._search.find(self._histories(), query, limit=limit, each=each)
+        return Findings([hits for hits in found.sessions if hits.key in self._sessions], found.is_complete)
 
     async def delete_session(self, key: SessionKey) -> None:
         self._sessions.pop(key, None)
+        self._moves.forget(key)
         self._turns.pop(key, None)
         await self.drop(key.stream)
 
@@ -144,7 +192,15 @@ class MemoryStore:
         return 0
 
     def health(self) -> StoreHealth:
-        return StoreHealth(kind="memory", state="ok")
+        return StoreHealth(kind="memory", state="ok", problem=self._reason)
+
+    def _histories(self) -> list[History]:
+        streams = ((key, self._streams.get(key.stream)) for key in self._sessions)
+        return [
+            History(key, stream.number, stream.batches[0].first, stream.after(self._search.indexed(stream.number)))
+            for key, stream in streams
+            if stream is not None and stream.batches
+        ]
 
     def _count(self, record: SessionRecord) -> SessionRecord:
         """A copy for the asker, with the number of its events."""
@@ -174,8 +230,14 @@ class _Batch(msgspec.Struct, frozen=True):
 
 
 class _Stream:
-    __slots__ = ("batches", "last")
+    __slots__ = ("batches", "last", "number")
 
     def __init__(self) -> None:
+        self.number = next(_numbers)
         self.last = 0
         self.batches: list[_Batch] = []
+
+    def after(self, sequence: int) -> list[Batch]:
+        """The batches later than an entry."""
+        start = bisect_left(self.batches, sequence + 1, key=lambda batch: batch.last)
+        return [Batch(batch.first, batch.time, batch.lines) for batch in self.batches[start:]]

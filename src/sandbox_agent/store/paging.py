@@ -9,7 +9,6 @@ goes on after a restart of the server, or after very many moves, may miss sessio
 from __future__ import annotations
 
 import base64
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -74,27 +73,50 @@ def merge(
 
 
 class MoveLog:
-    """Where sessions stood before they moved, for the last so many moves."""
+    """Where sessions stood before they moved, for the last so many moves.
+
+    Between two looks at the log only the first move of a session counts: whoever looked before finds it by that one,
+    and whoever looks later need not know. So where nobody pages through the list, a session has one place in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.count = 0
-        self._moves: deque[tuple[SessionKey, float]] = deque(maxlen=_KEPT_MOVES)
+        self._count = 0
+        self._moves: dict[int, tuple[SessionKey, float]] = {}
+        """By their numbers, in order."""
+        self._moved: dict[SessionKey, int] = {}
+        """The numbers of those since the last look."""
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def look(self) -> int:
+        """How many moves there have been: later ones can be asked for by this number."""
+        self._moved.clear()
+        return self._count
 
     def record(self, key: SessionKey, updated_before: float) -> None:
-        self._moves.append((key, updated_before))
-        self.count += 1
+        if key in self._moved:
+            return
+        self._count += 1
+        self._moved[key] = self._count
+        self._moves[self._count] = (key, updated_before)
+        if len(self._moves) > _KEPT_MOVES:
+            lost, _ = self._moves.pop(next(iter(self._moves)))
+            self._moved.pop(lost, None)
+
+    def forget(self, key: SessionKey) -> None:
+        """The session is deleted: nobody looks for it."""
+        self._moves.pop(self._moved.pop(key, 0), None)
 
     def escaped(self, since: int, after: Position | None) -> list[SessionKey]:
         """Sessions that stood below `after` and have moved since; they may be anywhere now."""
-        fresh = min(self.count - since, len(self._moves))
-        if fresh <= 0:
-            return []
-        found = dict.fromkeys(
-            key
-            for key, updated in list(self._moves)[-fresh:]
-            if after is None or (updated, key.agent, key.session) < after
-        )
+        found: dict[SessionKey, None] = {}
+        for number in reversed(self._moves):
+            if number <= since:
+                break
+            key, updated = self._moves[number]
+            if after is None or (updated, key.agent, key.session) < after:
+                found[key] = None
         return list(found)
 
 

@@ -34,8 +34,10 @@ def encode_record(record: SessionRecord) -> tuple[bytes, list[str]]:
     return encoded, []
 
 
-def decode_record(encoded: bytes, checksum: int | None) -> SessionRecord:
-    """Raise DamagedRecord. Records of earlier versions have no checksum."""
+def decode_record(encoded: bytes | None, checksum: int | None) -> SessionRecord:
+    """Raise DamagedRecord. Records of earlier versions have no checksum; a ruined page may leave nothing of one."""
+    if encoded is None:
+        raise DamagedRecord("it is empty")
     if checksum is not None and zlib.crc32(encoded) != checksum:
         raise DamagedRecord("wrong checksum")
     try:

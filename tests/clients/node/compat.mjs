@@ -75,6 +75,10 @@ async function services() {
   const { agents } = await sandbox.listAgents();
   assert.equal(agents.find(({ id }) => id === "mock").installed, true);
   assert.equal((await sandbox.getAgent("mock")).id, "mock");
+  for (const { capabilities } of agents) {
+    for (const name of ["permissions", "images", "sharedProcess"]) assert.equal(typeof capabilities[name], "boolean");
+  }
+  await assert.rejects(sandbox.getAgent("nobody"), { status: 404 });
   step("listAgents");
   assert.equal((await sandbox.installAgent("mock")).already_installed, true);
   step("installAgent");
@@ -89,6 +93,7 @@ async function services() {
   assert.deepEqual(names, [["deep", "directory"], ["moved.bin", "file"]]);
   await sandbox.deleteFsEntry({ path: `${folder}/deep`, recursive: true });
   assert.equal((await sandbox.listFsEntries({ path: folder })).length, 1);
+  assert.ok((await sandbox.listFsEntries()).every(({ path }) => path.startsWith("/"))); // the server's directory
   step("files");
   await sandbox.createSession({ agent: "mock", cwd: folder });
   assert.equal((await sandbox.listAcpServers()).servers.filter(({ agent }) => agent === "mock").length > 0, true);

@@ -12,7 +12,7 @@ import pytest
 
 from support.rpc import connected
 from support.served import client, problem, served
-from support.server import Server
+from support.server import Server, running_server
 from support.tars import archive, file
 from support.waiting import until
 
@@ -169,6 +169,7 @@ def test_without_roots_any_path_is_allowed_and_relative_ones_start_at_the_server
         assert {entry["name"] for entry in here} == {path.name for path in Path.cwd().iterdir()}
 
 
+@pytest.mark.promise("P-files-3")
 async def test_a_put_that_is_cut_leaves_the_old_file_and_no_other(shared_server: Server, root: Path) -> None:
     spot = root / "cut"
     spot.mkdir()
@@ -215,3 +216,17 @@ async def test_the_twins_stay_within_the_root_and_say_what_is_wrong(shared_serve
         assert bad["error"]["code"] == -32602
         missing = await rpc.request("_sandboxagent/fs/stat", {})
         assert "path" in missing["error"]["message"]
+
+
+async def test_without_a_path_the_working_directory_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "cwd").mkdir()
+    (tmp_path / "cwd" / "here").touch()
+    async with running_server(tmp_path / "home", "--no-token") as server, connected(server.url) as rpc:
+        of_the_server = (await rpc.http.get("/v1/fs/entries")).json()
+        assert of_the_server == (await rpc.http.get("/v1/fs/entries", params={"path": str(Path.cwd())})).json()
+        session = await rpc.new_session(str(tmp_path / "cwd"))
+        of_the_session = (await rpc.http.get("/v1/fs/entries", params={"sessionId": session})).json()
+        assert [entry["path"] for entry in of_the_session] == [str(tmp_path / "cwd" / "here")]
+        twin = await rpc.call("_sandboxagent/fs/list_entries", {"sessionId": session})
+        assert twin["entries"] == of_the_session
+        assert (await rpc.http.get("/v1/fs/entries", params={"path": ""})).status_code == 400

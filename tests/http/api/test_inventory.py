@@ -48,7 +48,7 @@ async def test_agents_are_listed_with_what_they_said_and_how_they_are(tmp_path: 
         assert mock["installed"]
         assert mock["source"] == "builtin"
         assert mock["capabilities"]["loadSession"] is True
-        assert mock["models"] is None
+        assert [model["id"] for model in mock["models"]] == ["mock-small", "mock-large"], "as the session was told"
         status = mock["serverStatus"]
         assert (status["status"], status["restartCount"], status["lastError"]) == ("running", 0, None)
         assert status["sessions"] == 1

@@ -25,6 +25,7 @@ def peak_memory(pid: int) -> int:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.promise("P-files-5")
 def test_a_gibibyte_is_written_and_read_back_with_little_memory(tmp_path: Path) -> None:
     if shutil.disk_usage(tmp_path).free < 3 * GIB:
         pytest.fail("this test needs 3 GiB of disk")

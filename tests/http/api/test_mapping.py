@@ -89,8 +89,16 @@ def test_any_other_path_under_v1_is_gone_without_a_replacement_and_told_as_no_su
 ) -> None:
     answer = http.get(path)
     assert answer.status_code == 410
-    assert answer.json()["replacement"] is None
-    assert answer.json()["detail"].startswith(f"no such endpoint: GET {path};")
+    body = answer.json()
+    assert body.pop("hint").startswith(f"no such endpoint: GET {path};")
+    assert body == {
+        "type": "urn:sandbox-agent:error:v1_removed",
+        "title": "Gone",
+        "status": 410,
+        "detail": "v1 API removed; use /v1",
+        "instance": path,
+        "replacement": None,
+    }
 
 
 def test_a_retired_path_is_gone_whatever_the_method(http: httpx.Client) -> None:
@@ -119,6 +127,6 @@ def test_a_wrong_method_is_told_the_right_ones(http: httpx.Client, method: str, 
         assert problem(answer) == "method_not_allowed"
 
 
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/v2/health", "/v1x", "/V1/health", "/api"])
+@pytest.mark.parametrize("path", ["/nowhere", "/v2/health", "/v1x", "/V1/health", "/api"])
 def test_everything_outside_the_surface_is_not_found(http: httpx.Client, path: str) -> None:
     assert problem(http.get(path)) == "not_found"

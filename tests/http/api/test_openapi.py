@@ -16,7 +16,9 @@ import pytest
 
 from sandbox_agent.http.api import openapi
 from sandbox_agent.http.api.reference import pretty
+from sandbox_agent.http.api.removed import REMOVED
 from sandbox_agent.http.asgi.routes import Door, Endpoint
+from sandbox_agent.http.doors.opencode.door import PREFIX
 from support.rpc import connected
 from support.served import BEARER, TOKEN, empty_registry, served
 from support.server import Server
@@ -48,11 +50,33 @@ def test_every_route_is_described_but_the_pages(document: dict[str, Any]) -> Non
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     table = set()
     for entry in route_table():
+        if isinstance(entry, Door) and entry.path.startswith(PREFIX):
+            continue  # OpenCode's protocol, which it describes itself
         if isinstance(entry, Door):
             table |= {(method, entry.path) for method in entry.methods}
         elif isinstance(entry, Endpoint) and entry.path.startswith("/v1"):
             table.add((entry.method, entry.path))
-    assert described == table
+    removed = {(method, path) for method, path, _ in REMOVED}
+    assert described == table | removed
+    deprecated = {
+        (method.upper(), path)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if operation.get("deprecated")
+    }
+    assert deprecated == removed
+
+
+@pytest.mark.parametrize(("method", "path", "replacement"), REMOVED)
+def test_a_route_that_went_is_described_with_its_410(
+    http: httpx.Client, document: dict[str, Any], method: str, path: str, replacement: str
+) -> None:
+    operation = document["paths"][path][method.lower()]
+    assert replacement in operation["summary"]
+    assert set(operation["responses"]) == {"401", "403", "410", "503"}
+    schema = operation["responses"]["410"]["content"]["application/problem+json"]["schema"]
+    answer = http.request(method, re.sub(r"{\w+}", "x", path))
+    jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(answer.json())
 
 
 def test_every_reference_leads_somewhere_and_every_name_is_unique(document: dict[str, Any]) -> None:
@@ -110,13 +134,15 @@ def test_the_reference_page_shows_every_operation(http: httpx.Client, document: 
 
 
 def test_the_guide_names_every_route(document: dict[str, Any]) -> None:
-    guide = (ROOT / "docs" / "api.md").read_text()
     for path, methods in document["paths"].items():
-        for method in methods:
-            assert f"`{method.upper()} {path}`" in guide, f"docs/api.md lacks {method.upper()} {path}"
+        for method, operation in methods.items():
+            page = "migration.md" if operation.get("deprecated") else "api.md"
+            named = f"`{method.upper()} {path}`"
+            assert named in (ROOT / "docs" / page).read_text(), f"docs/{page} lacks {named}"
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.promise("P-limit-8")
 def test_schemathesis_finds_no_server_error_and_no_answer_that_is_not_described(
     tmp_path: Path, document: dict[str, Any]
 ) -> None:

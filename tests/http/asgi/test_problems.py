@@ -52,9 +52,9 @@ class BuggyHub(Hub):
         self._maybe_break("room")
         await super().room(connection, frame)
 
-    def has_room(self, connection: Connection) -> bool:
+    def has_room(self, connection: Connection, frame: Frame) -> bool:
         self._maybe_break("has_room")
-        return super().has_room(connection)
+        return super().has_room(connection, frame)
 
     def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
         self._maybe_break("dispatch")

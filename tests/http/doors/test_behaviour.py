@@ -100,6 +100,7 @@ async def test_session_begun_at_one_door_is_watched_and_answered_at_another(
             await client.events.wait_for(lambda m: _status(m) == "completed")
 
 
+@pytest.mark.promise("P-stream-1")
 async def test_events_that_came_while_the_client_was_away_are_replayed(door: str, server: Server) -> None:
     async with client_at(door, server.url) as client, client_at("rpc", server.url) as watcher:
         session = await client.new_session()
@@ -115,6 +116,7 @@ async def test_events_that_came_while_the_client_was_away_are_replayed(door: str
         assert client.events.text() == "".join(u["content"]["text"] for u in watcher.events.updates(CHUNK))
 
 
+@pytest.mark.promise("P-session-1")
 async def test_closing_the_connection_leaves_the_session(door: str, server: Server) -> None:
     async with client_at(door, server.url) as first:
         session = await first.new_session()
@@ -137,6 +139,7 @@ async def test_agent_death_answers_the_turn_with_exit_code_and_stderr(door: str,
         await client.events.wait_until(says("back again"))
 
 
+@pytest.mark.promise("P-stream-3")
 async def test_client_that_does_not_read_delays_nobody_and_misses_nothing(door: str, server: Server) -> None:
     async with client_at(door, server.url) as slow, client_at("rpc", server.url) as other:
         session = await slow.new_session()

@@ -102,6 +102,7 @@ async def test_respond_async_puts_the_answer_on_the_stream(client: RpcClient) ->
     assert answer["result"] == {"stopReason": "end_turn"}
 
 
+@pytest.mark.promise("P-limit-2")
 async def test_an_answer_that_comes_after_the_time_limit_is_a_504_and_then_an_event(tmp_path: Path) -> None:
     env = {"SANDBOX_AGENT_ACP_REQUEST_TIMEOUT_MS": "300"}
     config = _agent("slow", "import sys,json,time\n" + _SLOW_AGENT)
@@ -264,6 +265,7 @@ async def test_a_connection_may_initialize_again(client: RpcClient) -> None:
     assert answer["result"]["_meta"]["sandboxagent.dev"]["connectionId"] == client.id
 
 
+@pytest.mark.promise("P-deploy-2")
 async def test_an_idle_stream_gets_a_heartbeat_that_is_a_comment(client: RpcClient) -> None:
     async with client.stream() as events:
         await events.wait_until(lambda e: ": heartbeat" in e.comments, deadline=40)

@@ -222,6 +222,7 @@ def ping(payload: bytes) -> bytes:
     return bytes([0x89, 0x80 | len(payload), 0, 0, 0, 0]) + payload
 
 
+@pytest.mark.promise("P-limit-7")
 async def test_client_that_never_reads_costs_bounded_memory(own_server: Server) -> None:
     async with client_at("acp-ws", own_server.url) as deaf, client_at("rpc", own_server.url) as other:
         session = await deaf.new_session()

@@ -314,3 +314,23 @@ async def test_an_answered_request_leaves_nothing_to_the_collector() -> None:
         finally:
             gc.enable()
         assert len(left) <= 2
+
+
+async def test_a_closed_socket_leaves_nothing_to_the_collector() -> None:
+    """Neither where its last request took the plain path, nor where it took the direct one."""
+    async with site() as app:
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(30):
+                async with raw_client(app.port) as client:
+                    for _ in range(1 + number % 2):
+                        await client.send(post(b"one"))
+                        await client.read_reply()
+            assert app.server is not None
+            await until(lambda: not app.server.server_state.connections)  # type: ignore[union-attr]
+            of_sockets = {"DirectProtocol", "RequestResponseCycle", "_DirectCycle"}
+            left = [thing for thing in gc.get_objects() if type(thing).__name__ in of_sockets]
+        finally:
+            gc.enable()
+        assert len(left) <= 4

@@ -75,7 +75,9 @@ export function asAnswer(request: AnyRequest, error: unknown): AnyResponse {
   return { jsonrpc: "2.0", id: request.id, error: { code: codeOf(error), message, data } } as AnyResponse;
 }
 
+const CODES: Record<number, number> = { 404: -32002, 409: -32009, 429: -32001, 504: -32011 };
+
 function codeOf(error: unknown): number {
   if (!(error instanceof ProblemError)) return -32012;
-  return error.status >= 500 ? -32603 : error.status === 429 ? -32001 : -32602;
+  return CODES[error.status] ?? (error.status >= 500 ? -32603 : -32602);
 }

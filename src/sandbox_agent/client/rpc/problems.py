@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import msgspec
 
-from sandbox_agent.errors import ConnectionLost, RequestFailed, SandboxAgentError
+from sandbox_agent.client.rpc.trust import problem_with_certificate
+from sandbox_agent.errors import ConnectionLost, RequestFailed, SandboxAgentError, UntrustedCertificate, reason_in
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    from sandbox_agent import lazy_httpx as httpx
 
 _URN = "urn:sandbox-agent:error:"
 _DESCRIBING = frozenset({"type", "title", "status", "detail", "retryable", "instance"})
@@ -35,14 +40,18 @@ def from_rpc(code: int, message: str, data: Any) -> SandboxAgentError:
     """The error that a JSON-RPC error stands for; RequestFailed if it is not one of the server's own."""
     members = dict(data) if isinstance(data, dict) else {}
     kind = str(members.pop("type", ""))
-    members.pop("retryable", None)
+    for described in ("retryable", "_meta"):  # the class says the one; the other is for readers of the earlier API
+        members.pop(described, None)
     known = _of_kind(kind, message, members)
     if known is not None:
         return known
-    return RequestFailed(message, remote_code=code, error={"code": code, "message": message, "data": data})
+    error = {"code": code, "message": message, "data": data}
+    return RequestFailed(reason_in(error), remote_code=code, error=error)
 
 
-def from_transport(error: httpx.HTTPError, url: str) -> ConnectionLost:
+def from_transport(error: httpx.HTTPError, url: str) -> SandboxAgentError:
+    if (problem := problem_with_certificate(error)) is not None:
+        return UntrustedCertificate(f"the certificate of {url} is not trusted: {problem}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return ConnectionLost(f"no server answers at {url}")
     return ConnectionLost(f"the connection to {url} broke: {error or type(error).__name__}")

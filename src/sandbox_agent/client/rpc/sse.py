@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_LONGEST_NUMBER = 19
+"""Digits. What is longer is no number of ours, and Python refuses to read one of thousands."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
@@ -36,7 +39,7 @@ def _read_block(block: bytes) -> ServerEvent | None:
             data.append(value)
         elif name == b"id":
             position = value.decode("utf-8", errors="replace")
-            event_id = int(value) if value.isdigit() else event_id
+            event_id = int(value) if value.isdigit() and len(value) <= _LONGEST_NUMBER else event_id
         elif name == b"event":
-            kind = value.decode()
+            kind = value.decode("utf-8", errors="replace")
     return ServerEvent(event_id, b"\n".join(data), kind, position) if data else None

@@ -14,9 +14,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import msgspec
 
 from sandbox_agent.client.rpc.ledger import Ledger, Pending
@@ -32,6 +31,11 @@ from sandbox_agent.errors import (
     StreamTaken,
     UnknownConnection,
 )
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    from sandbox_agent import lazy_httpx as httpx
 
 Deliver = Callable[[list[bytes]], Awaitable[None]]
 

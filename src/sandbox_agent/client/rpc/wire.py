@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-
-import httpx
+from typing import TYPE_CHECKING
 
 from sandbox_agent.client.rpc.problems import from_response, from_transport
 from sandbox_agent.client.rpc.sse import EventParser, ServerEvent
 from sandbox_agent.errors import ConnectionLost, SandboxAgentError
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    from sandbox_agent import lazy_httpx as httpx
 
 _PATH = "/v1/rpc"
 _CONNECTION = "X-ACP-Connection-Id"

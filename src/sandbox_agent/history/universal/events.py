@@ -46,6 +46,7 @@ from sandbox_agent.history.universal.event_data import (
 )
 from sandbox_agent.history.universal.items import ItemLedger
 from sandbox_agent.history.universal.parts import block_part, status_part
+from sandbox_agent.history.version_1 import AsVersion1
 
 EVENTS_PER_ENTRY = 1000
 
@@ -84,6 +85,7 @@ class UniversalEvents:
         self._is_started = False
         self._open_turns = 0
         self._requests = OpenRequests()
+        self._reader = AsVersion1()
         self._items = ItemLedger(self._emit)
         self._sequence = 0
         self._made: list[tuple[str, Object, bool]] = []
@@ -95,6 +97,15 @@ class UniversalEvents:
             return []
         self._made = []
         self._sequence = entry.sequence
+        for read in self._reader.feed(entry):
+            self._read(read, envelope if read is entry else read_envelope(read.envelope))
+        if not self._made or entry.sequence * EVENTS_PER_ENTRY + len(self._made) <= after:
+            return []
+        return [event for event in self._stamp(entry, envelope) if event.sequence > after]
+
+    def _read(self, entry: HistoryEntry, envelope: Envelope | None) -> None:
+        if envelope is None:
+            return
         if envelope.method is not None:
             convert = self._METHODS.get(envelope.method)
             opened = convert(self, envelope) if convert else None
@@ -102,9 +113,6 @@ class UniversalEvents:
                 self._requests.add(entry.source, envelope, (envelope.method, opened))
         elif envelope.id is not None:
             self._answer(entry.source, envelope)
-        if not self._made or entry.sequence * EVENTS_PER_ENTRY + len(self._made) <= after:
-            return []
-        return [event for event in self._stamp(entry, envelope) if event.sequence > after]
 
     def _emit(self, type_: str, data: Object, *, synthetic: bool = False) -> None:
         self._made.append((type_, data, synthetic))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from hashlib import sha256
 
+from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.errors import Unauthorized
 from sandbox_agent.http.access.tickets import new_browser_sessions, new_tickets
+from sandbox_agent.http.access.tokens import NamedTokens
 from sandbox_agent.http.asgi.messages import HTML, NO_STORE, Response, Scope
 from sandbox_agent.http.asgi.problems import problem_response
 
@@ -17,36 +19,62 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 class Credentials:
-    """Compares in constant time. Without a token everybody may come in."""
+    """Compares in constant time. Without a token, and without named ones when the server starts, all may come in."""
 
-    def __init__(self, token: str | None, *, cookie_name: str = "sandbox-agent") -> None:
+    def __init__(
+        self, token: str | None, *, cookie_name: str = "sandbox-agent", named: NamedTokens | None = None
+    ) -> None:
         self.tickets = new_tickets()
         self.sessions = new_browser_sessions()
-        self.is_needed = token is not None
+        self.named = named or NamedTokens(None)
+        self.is_needed = token is not None or self.named.exist
+        self._has_token = token is not None
         self._token = (token or "").encode()
         self._expected = b"Bearer " + self._token
         self._cookie_name = cookie_name
 
-    def is_token(self, given: bytes) -> bool:
-        return self.is_needed and hmac.compare_digest(given, self._token)
+    def holder(self, token: bytes) -> User | None:
+        """Who holds this token: the owner of the server, or whom it was made for."""
+        if self._has_token and hmac.compare_digest(token, self._token):
+            return OWNER
+        return self.named.find(token) if self.named.exist else None
 
-    def is_bearer(self, authorization: bytes) -> bool:
-        """Whether this is the one right value of an Authorization header."""
-        if hmac.compare_digest(authorization, self._expected):
-            return True
+    def bearer(self, authorization: bytes) -> User | None:
+        """Who sends this Authorization header."""
+        if self._has_token and hmac.compare_digest(authorization, self._expected):
+            return OWNER
         scheme, _, given = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and self.is_token(given)
+        return self.holder(given) if scheme.lower() == b"bearer" else None
 
-    def has_session(self, cookies: list[bytes]) -> bool:
-        """Whether the cookies name a browser that has signed in."""
-        return any(self.sessions.is_good(value) for value in self._cookie_values(cookies))
+    def password(self, authorization: bytes, user: str) -> User | None:
+        """Who sends Basic with the token as the password of `user`."""
+        scheme, _, given = authorization.partition(b" ")
+        return self.pair(given, user) if scheme.lower() == b"basic" else None
+
+    def pair(self, encoded: bytes, user: str) -> User | None:
+        """Who sends `user:token` in base64."""
+        try:
+            name, colon, token = b64decode(encoded.strip(), validate=True).partition(b":")
+        except ValueError:
+            return None
+        return self.holder(token) if colon and name == user.encode() else None
+
+    def signed_in(self, cookies: list[bytes]) -> User | None:
+        """Who has signed in with the browser that sends these cookies."""
+        found = [self.sessions.holder(value) for value in self._cookie_values(cookies)]
+        return next((user for user in found if user is not None and self.named.is_current(user)), None)
+
+    def ticket_holder(self, ticket: str) -> User | None:
+        """Whom the ticket stands for; it is used up."""
+        user = self.tickets.take(ticket)
+        return user if user is not None and self.named.is_current(user) else None
 
     def end_session(self, cookies: list[bytes]) -> None:
         for value in self._cookie_values(cookies):
             self.sessions.take(value)
 
-    def new_cookie(self, scope: Scope) -> tuple[bytes, bytes]:
-        return self._set_cookie(self.sessions.issue(), int(self.sessions.lifetime), scope)
+    def new_cookie(self, scope: Scope, user: User) -> tuple[bytes, bytes]:
+        return self._set_cookie(self.sessions.issue(user), int(self.sessions.lifetime), scope)
 
     def no_cookie(self, scope: Scope) -> tuple[bytes, bytes]:
         return self._set_cookie("", 0, scope)
@@ -85,11 +113,11 @@ _STYLE = (
 )
 _SIGN_IN_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
-    '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body>"
+    '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body><main>"
     '<form method="post" action="%s"><h1>Sandbox Agent</h1><label for="token">Token</label>'
     '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>'
     "<button>Sign in</button><p>The token is the value of <code>--token</code> or <code>SANDBOX_AGENT_TOKEN</code> "
-    "that the server was started with.</p></form></body></html>"
+    "that the server was started with, or one that was made for you.</p></form></main></body></html>"
 )
 
 

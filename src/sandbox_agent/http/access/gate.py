@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, urlencode
 
+import msgspec
+
+from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.errors import ClientError, Forbidden
 from sandbox_agent.http.access.auth import Credentials, is_same_origin_use, refusal
 from sandbox_agent.http.access.origins import Cors, HostNames, is_own_origin
 from sandbox_agent.http.asgi.messages import NO_STORE, Headers, Response, Scope
 from sandbox_agent.http.asgi.problems import problem_response
-from sandbox_agent.http.asgi.routes import Place
+from sandbox_agent.http.asgi.routes import Password, Place
 from sandbox_agent.http.asgi.websocket import SUBPROTOCOL
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """`response` turns the request away; `headers` go with whatever is answered.
 
-    `is_trusted` is False where the credentials are still to come: the sign-in."""
+    `user` is None where the credentials are still to come: the sign-in."""
 
     response: Response | None = None
-    headers: Headers = field(default_factory=list)
-    is_trusted: bool = True
+    headers: Headers = msgspec.field(default_factory=list)
+    user: User | None = OWNER
 
 
 _ADMITTED = Admission()
@@ -39,8 +40,8 @@ class Gate:
         self._hosts = hosts
         self._cors = cors
 
-    def admits(self, scope: Scope) -> bool:
-        """Whether it plainly may come in: one known Host, the right token, nothing of a browser. Else ask `judge`."""
+    def admits(self, scope: Scope) -> User | None:
+        """Who plainly may come in: one known Host, a good token, nothing of a browser. Else ask `judge`."""
         host = authorization = None
         for name, value in scope["headers"]:
             if name in _WATCHED:
@@ -49,11 +50,13 @@ class Gate:
                 elif name == b"authorization" and authorization is None:
                     authorization = value
                 else:
-                    return False
+                    return None
         if host is None or not self._hosts.is_ours(host):
-            return False
+            return None
         credentials = self._credentials
-        return not credentials.is_needed or (authorization is not None and credentials.is_bearer(authorization))
+        if not credentials.is_needed:
+            return OWNER
+        return None if authorization is None else credentials.bearer(authorization)
 
     def judge(self, scope: Scope, place: Place | None) -> Admission:
         """Let it in, or say what to answer instead."""
@@ -109,51 +112,64 @@ class Gate:
         if not credentials.is_needed:
             return admitted
         if place is not None and place.is_open and scope["type"] == "http":
-            return replace(admitted, is_trusted=False)
+            return msgspec.structs.replace(admitted, user=None)
         given = seen.get(b"authorization")
+        password = place.password if place is not None else None
         if given is not None:
-            is_good = len(given) == 1 and credentials.is_bearer(given[0])
-        elif self._has_cookie(scope, seen, is_own=is_own):
-            is_good = True
-        elif scope["type"] == "websocket":
-            is_good = self._has_socket_token(scope) or self._has_ticket(scope)
+            user = credentials.bearer(given[0]) if len(given) == 1 else None
+            if user is None and password is not None and len(given) == 1:
+                user = credentials.password(given[0], password.user)
         else:
-            is_good = scope["method"] == "GET" and self._has_ticket(scope)
-            if is_good and scope["path"].startswith(_PAGES):
-                return Admission(self._signed_in(scope), admitted.headers)
-        return admitted if is_good else Admission(refusal(scope), admitted.headers)
+            user = self._by_query_token(scope, password) or self._by_cookie(scope, seen, is_own=is_own)
+            if user is None and scope["type"] == "websocket":
+                user = self._by_socket_token(scope) or self._by_ticket(scope)
+            elif user is None and scope["method"] == "GET":
+                user = self._by_ticket(scope)
+                if user is not None and scope["path"].startswith(_PAGES):
+                    return Admission(self._signed_in(scope, user), admitted.headers)
+        if user is not None:
+            return msgspec.structs.replace(admitted, user=user)
+        return Admission(refusal(scope) if password is None else password.refusal, admitted.headers)
 
-    def _has_cookie(self, scope: Scope, seen: dict[bytes, list[bytes]], *, is_own: bool) -> bool:
+    def _by_cookie(self, scope: Scope, seen: dict[bytes, list[bytes]], *, is_own: bool) -> User | None:
         cookies, site = seen.get(b"cookie"), seen.get(b"sec-fetch-site")
-        if cookies is None or not self._credentials.has_session(cookies):
-            return False
+        user = None if cookies is None else self._credentials.signed_in(cookies)
         is_websocket = scope["type"] == "websocket"
-        return is_same_origin_use(
+        is_ours = is_same_origin_use(
             "GET" if is_websocket else scope["method"],
             is_websocket=is_websocket,
             fetch_site=site[0] if site else None,
             has_own_origin=is_own,
         )
+        return user if is_ours else None
 
-    def _has_socket_token(self, scope: Scope) -> bool:
+    def _by_socket_token(self, scope: Scope) -> User | None:
         """A token as a subprotocol or, for clients that know nothing else, in the query of a WebSocket."""
         offered = scope.get("subprotocols") or []
         tokens = [name.removeprefix(SUBPROTOCOL) for name in offered if name.startswith(SUBPROTOCOL)]
         if not tokens:
             tokens = [value for name, value in _query(scope) if name == "access_token"]
-        return len(tokens) == 1 and self._credentials.is_token(tokens[0].encode())
+        return self._credentials.holder(tokens[0].encode()) if len(tokens) == 1 else None
 
-    def _has_ticket(self, scope: Scope) -> bool:
+    def _by_query_token(self, scope: Scope, password: Password | None) -> User | None:
+        """The token as it is, or with the user in base64 as in Basic: both are sent."""
+        if password is None:
+            return None
+        given = [value.encode() for name, value in _query(scope) if name == password.query]
+        credentials = self._credentials
+        return credentials.holder(given[0]) or credentials.pair(given[0], password.user) if len(given) == 1 else None
+
+    def _by_ticket(self, scope: Scope) -> User | None:
         if b"ticket=" not in scope["query_string"]:
-            return False
+            return None
         tickets = [value for name, value in _query(scope) if name == "ticket"]
-        return len(tickets) == 1 and self._credentials.tickets.take(tickets[0])
+        return self._credentials.ticket_holder(tickets[0]) if len(tickets) == 1 else None
 
-    def _signed_in(self, scope: Scope) -> Response:
+    def _signed_in(self, scope: Scope, user: User) -> Response:
         """A page that was opened with a ticket: the browser gets its cookie, and an address without the ticket."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "ticket"])
         location = "./" + quote(scope["path"].rpartition("/")[2]) + (f"?{rest}" if rest else "")
-        headers = ((b"location", location.encode()), self._credentials.new_cookie(scope), NO_STORE)
+        headers = ((b"location", location.encode()), self._credentials.new_cookie(scope, user), NO_STORE)
         return Response(303, headers=headers)
 
 

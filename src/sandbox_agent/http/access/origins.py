@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from sandbox_agent.errors import ConfigError
 from sandbox_agent.http.asgi.messages import Headers
 
-_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _HEADERS = (
     "Authorization",
     "Content-Type",
@@ -19,10 +20,13 @@ _HEADERS = (
     "X-ACP-Connection-Id",
     "Acp-Connection-Id",
     "Acp-Session-Id",
+    "X-Opencode-Directory",
+    "X-Opencode-Workspace",
+    "X-Opencode-Ticket",
 )
 _EXPOSED = b", ".join(
     b"X-ACP-Connection-Id X-ACP-Last-Event-Id Acp-Connection-Id Acp-Session-Id ETag Content-Range "
-    b"Accept-Ranges Retry-After".split()
+    b"Accept-Ranges Retry-After X-Next-Cursor".split()
 )
 _PREFLIGHT_SECONDS = b"600"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\Z")
@@ -84,8 +88,7 @@ def is_own_origin(origin: bytes, host: bytes) -> bool:
     return rest == host or rest == host.removesuffix(default)
 
 
-@dataclass(frozen=True, slots=True)
-class Cors:
+class Cors(msgspec.Struct, frozen=True):
     """The pages of other origins that may use us. Off when there are none."""
 
     origins: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import AgentError, InstallError, InvalidParams, UnknownAgent
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Operation
-from sandbox_agent.hub.agents.probe import Probe
 from sandbox_agent.hub.agents.status import ServerStatus, capabilities, server_status, stderr_lines
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.redaction import Redactor
@@ -20,7 +19,7 @@ from sandbox_agent.version import __version__
 
 
 class ConfigQuery(msgspec.Struct, rename="camel"):
-    """`config` asks installed agents for their models, modes and options, and starts them if needed."""
+    """`config` asks installed agents for their models, modes and options now, and starts them if needed."""
 
     config: bool = False
 
@@ -32,10 +31,11 @@ class LogsQuery(msgspec.Struct, rename="camel"):
 class AgentInfo(AgentListing, frozen=True, kw_only=True, rename="camel"):
     """`source`: where the installed agent came from. `verified`: whether its checksum or registry was checked.
 
-    `models`, `modes` and `configOptions` are null without `?config=true`."""
+    `models`, `modes` and `configOptions` are what the agent last offered; null if that is not known. `?config=true`
+    asks the agent."""
 
     capabilities: dict[str, Any]
-    """From the agent's `initialize` response; empty until its first start."""
+    """From the agent's `initialize` response once it has started, and the booleans of the previous API."""
     server_status: ServerStatus
     models: list[dict[str, Any]] | None = None
     modes: list[dict[str, Any]] | None = None
@@ -77,7 +77,7 @@ class AgentsApi:
         self._hub = hub
         self._catalog = catalog
         self._redactor = redactor
-        self._probe = Probe(hub.agents, hub.store)
+        self._probe = hub.probe
 
     async def list(self, exchange: Exchange) -> AgentList:
         wanted = exchange.query(ConfigQuery)
@@ -91,10 +91,10 @@ class AgentsApi:
     async def logs(self, exchange: Exchange) -> AgentLogs:
         wanted = exchange.query(LogsQuery)
         agent = AgentId((await self._listing(AgentId(exchange.path("agent")))).id)
-        lines, total = stderr_lines(self._hub.agents.find(agent), wanted.tail)
+        lines, total = stderr_lines(self._hub.agents.all_of(agent), wanted.tail)
         return AgentLogs(
             agent=agent,
-            status=server_status(self._hub.agents.find(agent)).status,
+            status=self._status(agent).status,
             lines=[self._redactor.clean(line) for line in lines],
             total_lines=total,
         )
@@ -107,21 +107,26 @@ class AgentsApi:
 
     async def _info(self, agent: AgentId, *, asks_config: bool) -> AgentInfo:
         listing = await self._listing(agent)
-        offered: dict[str, Any] = {}
-        if asks_config and listing.installed:
-            try:
-                offer = await self._probe.offer(agent)
-                offered = {"models": offer.models, "modes": offer.modes, "config_options": offer.config_options}
-            except (AgentError, InstallError) as error:
-                offered = {"config_error": self._redactor.clean(error.detail)}
+        offered = await self._offered(agent, asks=asks_config) if listing.installed else {}
         return AgentInfo(
             **msgspec.structs.asdict(listing),
             **offered,
-            capabilities=capabilities(self._hub.agents.find(agent)),
-            server_status=self._clean(server_status(self._hub.agents.find(agent))),
+            capabilities=capabilities(self._hub.agents.all_of(agent), listing.isolation),
+            server_status=self._status(agent),
         )
 
-    def _clean(self, status: ServerStatus) -> ServerStatus:
+    async def _offered(self, agent: AgentId, *, asks: bool) -> dict[str, Any]:
+        """Models, modes and options, asked for or remembered; or why they could not be asked for."""
+        try:
+            offer = await (self._probe.offer(agent) if asks else self._probe.remembered(agent))
+        except (AgentError, InstallError) as error:
+            return {"config_error": self._redactor.clean(error.detail)}
+        if offer is None:
+            return {}
+        return {"models": offer.models, "modes": offer.modes, "config_options": offer.config_options}
+
+    def _status(self, agent: AgentId) -> ServerStatus:
+        status = server_status(self._hub.agents.all_of(agent), self._hub.agents.tally(agent))
         if status.last_error is None:
             return status
         return msgspec.structs.replace(status, last_error=self._redactor.clean(status.last_error))

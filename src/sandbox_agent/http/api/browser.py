@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from sandbox_agent.core.json_values import iso_time
+from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.errors import UnsupportedMediaType
 from sandbox_agent.http.access.auth import REFUSED, Credentials, refused_page
 from sandbox_agent.http.access.tickets import TICKET_SECONDS
@@ -45,7 +46,9 @@ class BrowserApi:
 
     async def issue_ticket(self, exchange: Exchange) -> Response:
         exchange.refuse_forms()
-        ticket = Ticket(ticket=self._credentials.tickets.issue(), expires_at=iso_time(time.time() + TICKET_SECONDS))
+        ticket = Ticket(
+            ticket=self._credentials.tickets.issue(exchange.user), expires_at=iso_time(time.time() + TICKET_SECONDS)
+        )
         return json_response(ticket, status=201)
 
     async def sign_in(self, exchange: Exchange) -> Response:
@@ -54,10 +57,16 @@ class BrowserApi:
             return REFUSED
         raw = await read_body(exchange.scope, exchange.receive, _FORM_LIMIT)
         given = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [])
-        if self._credentials.is_needed and not (len(given) == 1 and self._credentials.is_token(given[0].encode())):
+        user = self._holder(given)
+        if user is None:
             return refused_page(exchange.scope) if "text/html" in (exchange.header(b"accept") or "") else REFUSED
         where = (b"location", b"." + _return_to(exchange.header(b"referer")).encode())
-        return Response(303, headers=(where, self._credentials.new_cookie(exchange.scope), NO_STORE))
+        return Response(303, headers=(where, self._credentials.new_cookie(exchange.scope, user), NO_STORE))
+
+    def _holder(self, given: list[str]) -> User | None:
+        if not self._credentials.is_needed:
+            return OWNER
+        return self._credentials.holder(given[0].encode()) if len(given) == 1 else None
 
     async def sign_out(self, exchange: Exchange) -> Response:
         cookies = [value for name, value in exchange.scope["headers"] if name == b"cookie"]

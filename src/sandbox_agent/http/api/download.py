@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from email.utils import formatdate
 from urllib.parse import quote
+
+import msgspec
 
 from sandbox_agent.errors import RangeNotSatisfiable
 from sandbox_agent.files import OpenFile
@@ -17,8 +18,7 @@ _CHUNK = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     start: int
     length: int
 

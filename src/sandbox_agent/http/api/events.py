@@ -26,9 +26,9 @@ FOLLOW_EVENTS = Operation(
     "sessions",
     "Each event is a JSON object: `type` is `session.created`, `session.updated`, "
     "`session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, "
-    "`question.settled`, `agent.changed` or `install.progress`. Starts with the next change; with `Last-Event-ID` "
-    "or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch "
-    "the lists again.",
+    "`question.settled`, `agent.changed`, `install.progress`, `process.started`, `process.exited` or "
+    "`process.deleted`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event "
+    "without a gap. If that is not possible, the first event is `reset`: fetch the lists again.",
     query=EventsQuery,
     returns=Content(("text/event-stream",), {"type": "string"}),
     errors=(InvalidParams, TooMany),

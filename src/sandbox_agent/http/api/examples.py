@@ -19,6 +19,7 @@ _AGENT: dict[str, Any] = {
     "instructions": "comes with the server",
     "runtime": None,
     "artifacts": [],
+    "isolation": "process",
     "capabilities": {"loadSession": True},
     "serverStatus": {
         "status": "running",
@@ -27,6 +28,7 @@ _AGENT: dict[str, Any] = {
         "lastError": None,
         "pid": 4711,
         "sessions": 2,
+        "processes": [{"pid": 4711, "session": None, "uptimeMs": 12000}],
     },
     "models": [{"id": "mock-large", "name": "Large"}],
     "modes": [{"id": "ask", "name": "Ask"}],
@@ -38,6 +40,8 @@ _SESSION: dict[str, Any] = {
     "agent": "mock",
     "alias": "my-session",
     "title": "Fix the tests",
+    "firstPrompt": "The tests are flaky: find out why",
+    "lastError": None,
     "cwd": "/work/project",
     "mode": "ask",
     "model": "mock-large",
@@ -47,6 +51,11 @@ _SESSION: dict[str, Any] = {
     "endedAt": None,
     "endedReason": None,
     "eventCount": 42,
+    "nativeSessionId": "mock-5a0c",
+    "additionalDirectories": ["/work/shared"],
+    "permissionMode": "ask",
+    "mcp": {"files": {"type": "stdio", "command": "mcp-files", "args": ["--root", "/work"], "env": {}}},
+    "skills": None,
     "metadata": {},
 }
 _STAT = {"path": "/work/a.txt", "entryType": "file", "size": 5, "modified": "2026-01-31T12:00:00.000Z"}
@@ -93,6 +102,27 @@ RESPONSES: dict[str, Any] = {
         "artifacts": [],
         "version": "1.0.0",
         "source": "builtin",
+    },
+    "searchSessions": {
+        "sessions": [
+            {
+                "session": _SESSION,
+                "hits": [
+                    {
+                        "sequence": 17,
+                        "time": "2026-01-31T12:01:00.000Z",
+                        "kind": "message",
+                        "snippet": [
+                            {"text": "The "},
+                            {"text": "flaky", "isMatch": True},
+                            {"text": " test waits for a port …"},
+                        ],
+                    }
+                ],
+                "moreHits": 0,
+            }
+        ],
+        "isComplete": True,
     },
     "listSessions": {"sessions": [_SESSION], "nextCursor": None, "unreadable": []},
     "showSession": {

@@ -35,6 +35,13 @@ class PathQuery(msgspec.Struct, rename="camel"):
     session_id: str | None = None
 
 
+class EntriesQuery(msgspec.Struct, rename="camel"):
+    """Without a path, the working directory itself."""
+
+    path: str = "."
+    session_id: str | None = None
+
+
 class DeleteQuery(PathQuery, rename="camel"):
     recursive: bool = False
 
@@ -69,7 +76,13 @@ _MOVE_ERRORS = (*_ERRORS, UnsupportedMediaType, TooLarge, 507)
 _UNPACK_ERRORS = (*_WRITE_ERRORS, BadArchive, UnsupportedMediaType)
 _operation = partial(Operation, tag="files", query=PathQuery, errors=_ERRORS)
 
-LIST_ENTRIES = _operation("listEntries", "List a directory", returns=list[results.FsEntry])
+LIST_ENTRIES = _operation(
+    "listEntries",
+    "List a directory",
+    description="Without `path`, the working directory of the session, if given, or of the server.",
+    query=EntriesQuery,
+    returns=list[results.FsEntry],
+)
 READ_FILE = _operation(
     "readFile", "Download a file", description=_READING, returns=_BYTES, errors=_READ_ERRORS, headers=(_RANGE,)
 )
@@ -110,7 +123,7 @@ class FilesApi:
         self._files = files
 
     async def entries(self, exchange: Exchange) -> list[results.FsEntry]:
-        wanted = exchange.query(PathQuery)
+        wanted = exchange.query(EntriesQuery)
         return await self._files.list_entries(wanted.path, base=await self._base(wanted.session_id))
 
     async def read(self, exchange: Exchange) -> None:

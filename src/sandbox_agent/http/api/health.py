@@ -39,6 +39,6 @@ class HealthApi:
             version=__version__,
             uptime_ms=int((time.monotonic() - self._started) * 1000),
             store=self._hub.store.health(),
-            agents_running=sorted(agent.id for agent in self._hub.agents.running),
+            agents_running=sorted(self._hub.agents.running),
             connections=len(self._hub.clients),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ class MetricsApi:
         if self._registry is None:
             self._registry = CollectorRegistry(auto_describe=False)
             self._registry.register(self)
-        pids = {agent.id: agent.process.pid for agent in self._hub.agents if agent.process is not None}
+        pids = {agent.process.pid: agent.id for agent in self._hub.agents if agent.process is not None}
         self._memory = await asyncio.to_thread(_group_memory, pids)
         return Response(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode(), (NO_STORE,))
 
@@ -100,29 +100,31 @@ class MetricsApi:
         from prometheus_client import core  # noqa: PLC0415
 
         gauge, counter, label = core.GaugeMetricFamily, core.CounterMetricFamily, ["agent"]
-        up = gauge("sandbox_agent_agent_up", "1 while the process runs.", labels=label)
+        up = gauge("sandbox_agent_agent_up", "1 while a process of it runs.", labels=label)
+        processes = gauge("sandbox_agent_agent_processes", "Its processes that run.", labels=label)
         restarts = counter("sandbox_agent_agent_restarts", "Starts after the first.", labels=label)
-        sessions = gauge("sandbox_agent_agent_sessions", "Sessions live in the process.", labels=label)
+        sessions = gauge("sandbox_agent_agent_sessions", "Sessions live in its processes.", labels=label)
         queued = gauge("sandbox_agent_prompts_queued", "Prompts waiting for their turn.", labels=label)
         asked = gauge("sandbox_agent_requests_pending", "Requests that the agent has not answered.", labels=label)
         open_asks = gauge("sandbox_agent_asks_pending", "Requests of the agent without an answer.", labels=label)
-        memory = gauge("sandbox_agent_agent_rss_bytes", "Memory of the process group.", labels=label)
+        memory = gauge("sandbox_agent_agent_rss_bytes", "Memory of its process groups.", labels=label)
         events = counter(
             "sandbox_agent_events", "Events from the agent, and to connections.", labels=["agent", "direction"]
         )
-        for agent in self._hub.agents:
-            name, status = [agent.id], server_status(agent)
+        for agent_id in self._hub.agents.ids():
+            agents, tally = self._hub.agents.all_of(agent_id), self._hub.agents.tally(agent_id)
+            name, status = [agent_id], server_status(agents, tally)
             up.add_metric(name, int(status.status == "running"))
-            restarts.add_metric(name, status.restart_count)
+            processes.add_metric(name, len(status.processes))
+            restarts.add_metric(name, tally.restarts)
             sessions.add_metric(name, status.sessions)
-            queued.add_metric(name, sum(len(session.queue) for session in agent.sessions.values()))
-            asked.add_metric(name, agent.waiting)
-            open_asks.add_metric(name, agent.open_asks)
-            memory.add_metric(name, self._memory.get(agent.id, 0))
-            came, went = agent.traffic
-            events.add_metric([agent.id, "in"], came)
-            events.add_metric([agent.id, "out"], went)
-        yield from (up, restarts, sessions, queued, asked, open_asks, memory, events)
+            queued.add_metric(name, sum(len(session.queue) for a in agents for session in a.sessions.values()))
+            asked.add_metric(name, sum(agent.waiting for agent in agents))
+            open_asks.add_metric(name, sum(agent.open_asks for agent in agents))
+            memory.add_metric(name, self._memory.get(agent_id, 0))
+            events.add_metric([agent_id, "in"], tally.events_in)
+            events.add_metric([agent_id, "out"], tally.events_out)
+        yield from (up, processes, restarts, sessions, queued, asked, open_asks, memory, events)
 
 
 def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
@@ -135,9 +137,8 @@ def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
     return found
 
 
-def _group_memory(groups: dict[Any, int]) -> dict[str, int]:
-    """Resident bytes by agent, over all processes of its group."""
-    wanted = {pid: name for name, pid in groups.items()}
+def _group_memory(wanted: Mapping[int, str]) -> dict[str, int]:
+    """Resident bytes by agent, over all processes of its groups: `wanted` says whose a group is."""
     found = dict.fromkeys(wanted.values(), 0)
     for entry in Path("/proc").glob("[0-9]*"):
         try:

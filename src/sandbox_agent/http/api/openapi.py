@@ -10,6 +10,7 @@ import msgspec
 
 from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.http.api.examples import BODIES, RESPONSES
+from sandbox_agent.http.api.removed import REMOVED
 from sandbox_agent.http.asgi.routes import Content, Door, Endpoint, Operation
 from sandbox_agent.version import __version__
 
@@ -45,6 +46,23 @@ _PROBLEM_SCHEMA = {
 }
 
 
+_REMOVED_TAG = "removed"
+_REMOVED_SCHEMA = {
+    "title": "Removed",
+    "description": "The endpoint belonged to the previous API. `replacement` names what to use instead.",
+    "type": "object",
+    "properties": {
+        "type": {"const": "urn:sandbox-agent:error:v1_removed"},
+        "title": {"type": "string"},
+        "status": {"const": 410},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "replacement": {"type": ["string", "null"]},
+    },
+    "required": ["type", "title", "status", "detail", "instance", "replacement"],
+}
+
+
 def build_document(entries: Iterable[Endpoint | Door]) -> dict[str, Any]:
     described = list(_operations(entries))
     types = [t for _, _, op in described for t in (op.body, op.returns) if t is not None and not isinstance(t, Content)]
@@ -53,6 +71,8 @@ def build_document(entries: Iterable[Endpoint | Door]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for method, path, operation in described:
         paths.setdefault(path, {})[method.lower()] = _describe(path, operation, by_type)
+    for method, path, replacement in REMOVED:
+        paths.setdefault(path, {})[method.lower()] = _describe_removed(method, path, replacement)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -63,10 +83,10 @@ def build_document(entries: Iterable[Endpoint | Door]) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"token": []}, {"cookie": []}, {}],
-        "tags": [{"name": name} for name in dict.fromkeys(op.tag for _, _, op in described)],
+        "tags": [{"name": name} for name in dict.fromkeys([*(op.tag for _, _, op in described), _REMOVED_TAG])],
         "paths": paths,
         "components": {
-            "schemas": {"Problem": _PROBLEM_SCHEMA, **dict(sorted(components.items()))},
+            "schemas": {"Problem": _PROBLEM_SCHEMA, "Removed": _REMOVED_SCHEMA, **dict(sorted(components.items()))},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "The server's token (`--token`)."},
                 "cookie": {
@@ -104,6 +124,20 @@ def _describe(path: str, operation: Operation, by_type: dict[int, dict[str, Any]
         content = _content(operation.body, by_type, BODIES.get(operation.name))
         found["requestBody"] = {"required": not operation.is_body_optional, "content": content}
     return found
+
+
+def _describe_removed(method: str, path: str, replacement: str) -> dict[str, Any]:
+    gone = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Removed")}}}
+    responses = {str(status): _problem(title) for status, title in _COMMON.items()}
+    words = re.findall(r"\w+", path.removeprefix("/v1"))
+    return {
+        "operationId": f"removed{method.capitalize()}{''.join(map(str.capitalize, words))}",
+        "summary": f"Removed; use `{replacement}`",
+        "deprecated": True,
+        "tags": [_REMOVED_TAG],
+        "parameters": _path_parameters(path),
+        "responses": dict(sorted({**responses, "410": {"description": "Gone", "content": gone}}.items())),
+    }
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:

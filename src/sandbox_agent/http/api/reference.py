@@ -67,7 +67,8 @@ def render_reference(document: dict[str, Any]) -> Response:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])} API</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f"<h1>{escape(info['title'])} API {escape(info['version'])}</h1><p>{_words(info['description'])}</p>"
-        f'<p>OpenAPI document: <a href="/v1/openapi.json">/v1/openapi.json</a></p><nav>{links}</nav>'
+        f'<p>OpenAPI document: <a href="/v1/openapi.json">/v1/openapi.json</a> · <a href="docs/">Documentation</a></p>'
+        f"<nav>{links}</nav>"
         f"{sections}{_types(document)}</body></html>"
     )
     return Response(200, body.encode(), HTML, page_headers(_STYLE))

@@ -34,18 +34,21 @@ def find_removed(method: str, path: str, *, is_known: bool) -> Response | None:
         return None
     for retired, pattern, replacement in _PATTERNS:
         if pattern.match(path) and (not is_known or method == retired):
-            return _gone(path, "v1 API removed; use /v1", replacement)
-    unknown = f"no such endpoint: {method} {path}; GET /v1/openapi.json lists those that exist"
-    return None if is_known else _gone(path, unknown, None)
+            return _gone(path, replacement)
+    if is_known:
+        return None
+    return _gone(path, None, hint=f"no such endpoint: {method} {path}; GET /v1/openapi.json lists those that exist")
 
 
-def _gone(path: str, detail: str, replacement: str | None) -> Response:
+def _gone(path: str, replacement: str | None, **more: str) -> Response:
+    """The same words for all, since programs know them; `hint` is for people."""
     body = {
         "type": "urn:sandbox-agent:error:v1_removed",
         "title": "Gone",
         "status": 410,
-        "detail": detail,
+        "detail": "v1 API removed; use /v1",
         "instance": path,
         "replacement": replacement,
+        **more,
     }
     return Response(410, msgspec.json.encode(body), PROBLEM)

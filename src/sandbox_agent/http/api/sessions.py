@@ -1,4 +1,4 @@
-"""`/v1/sessions`: the list, one session, its transcript."""
+"""`/v1/sessions`: the list, one session, its transcript; and the search over all."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from sandbox_agent.core.ids import AgentId, SessionName
-from sandbox_agent.errors import InvalidParams, UnknownSession
+from sandbox_agent.errors import InvalidParams, NotFound, UnknownSession
 from sandbox_agent.history.transcript import MarkdownTranscript, TranscriptHead, jsonl_line
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.hub.hub import Hub
+from sandbox_agent.hub.sessions.search import SearchResult, SearchWanted
 from sandbox_agent.hub.sessions.views import SessionDetail, SessionSummary, summarize
 from sandbox_agent.store.base import SessionFilter, SessionRecord
 
@@ -64,6 +65,17 @@ SHOW_SESSION = Operation(
     returns=SessionDetail,
     errors=(InvalidParams, UnknownSession),
 )
+SEARCH_SESSIONS = Operation(
+    "searchSessions",
+    "Search conversations",
+    "sessions",
+    "Full-text search over prompts, messages, thoughts and titles of all sessions. All words must occur in one "
+    'passage, `"quoted words"` in this order; the last word may be unfinished. `sequence` says where in the history '
+    "a hit begins.",
+    query=SearchWanted,
+    returns=SearchResult,
+    errors=(InvalidParams, NotFound),
+)
 READ_TRANSCRIPT = Operation(
     "readTranscript",
     "Download a session's history",
@@ -90,6 +102,9 @@ class SessionsApi:
             next_cursor=page.next_cursor,
             unreadable=[UnreadableSession(key.agent, key.session) for key in page.unreadable],
         )
+
+    async def search(self, exchange: Exchange) -> SearchResult:
+        return await self._hub.sessions.search.find(exchange.query(SearchWanted))
 
     async def show(self, exchange: Exchange) -> SessionDetail:
         wanted = exchange.query(SessionQuery)

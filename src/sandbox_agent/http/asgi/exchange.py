@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.errors import (
     ClientError,
     ClientGone,
@@ -25,8 +25,7 @@ _FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "mul
 """What a page of another origin may send without asking first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     scope: Scope
     receive: Receive
     send: Send
@@ -34,6 +33,11 @@ class Exchange:
     @property
     def is_head(self) -> bool:
         return bool(self.scope["method"] == "HEAD")
+
+    @property
+    def user(self) -> User:
+        """Who asks."""
+        return user_of(self.scope)
 
     def path(self, name: str) -> str:
         value: str = self.scope["path_params"][name]
@@ -77,6 +81,12 @@ class Exchange:
                 yield piece
             if not message.get("more_body"):
                 return
+
+
+def user_of(scope: Scope) -> User:
+    """Who sent a request, as the gate has found."""
+    user: User = scope.get("user", OWNER)
+    return user
 
 
 def media_type(content_type: str | None) -> str:

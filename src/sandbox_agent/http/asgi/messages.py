@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -30,8 +29,7 @@ HTML = b"text/html; charset=utf-8"
 NO_STORE = (b"cache-control", b"no-store")
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """Content-Length and Content-Type come from the body; `headers` are the further ones."""
 
     status: int
@@ -46,7 +44,7 @@ class Response:
         return b"".join(b"%b: %b\r\n" % header for header in (*self.headers, *typed))
 
     def adding(self, *headers: tuple[bytes, bytes]) -> Response:
-        return replace(self, headers=(*self.headers, *headers))
+        return msgspec.structs.replace(self, headers=(*self.headers, *headers))
 
 
 def json_response(value: Any, *, status: int = 200) -> Response:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
+from sandbox_agent.core.users import Right
 from sandbox_agent.errors import SandboxAgentError
 from sandbox_agent.http.asgi.exchange import Exchange
-from sandbox_agent.http.asgi.messages import Asgi, Scope
+from sandbox_agent.http.asgi.messages import Asgi, Response, Scope
 
 Handler = Callable[[Exchange], Awaitable[Any]]
 """Gives a value to be sent as JSON, an Response, or None when it has answered by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """A body that is not JSON of one of our types."""
 
     media: tuple[str, ...]
-    schema: dict[str, Any] = field(default_factory=dict)
+    schema: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """How one method of one path is described; `query`, `body` and `returns` are the types that it works with."""
 
     name: str
@@ -42,8 +42,7 @@ class Operation:
     """Request headers: name, what it is for, whether it is required."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     method: str
     path: str
     handler: Handler
@@ -54,10 +53,19 @@ class Endpoint:
     """For people: may be navigated to from elsewhere."""
     is_stream: bool = False
     """Its answer stays open: it counts as a subscriber."""
+    needs: Right = Right.ADMIN
+    """What a token must have to come here: all, unless the table says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Password(msgspec.Struct, frozen=True):
+    """A door whose clients may also send the token as a password (Basic) or in the query, and how they are refused."""
+
+    user: str
+    query: str
+    refusal: Response
+
+
+class Door(msgspec.Struct, frozen=True):
     """A raw ASGI app that serves several methods of one path, and WebSockets if it says so.
 
     `scope["path_params"]` holds what the braces of the path stand for."""
@@ -65,10 +73,13 @@ class Door:
     path: str
     methods: tuple[str, ...]
     app: Asgi
-    operations: dict[str, Operation] = field(default_factory=dict)
+    operations: dict[str, Operation] = msgspec.field(default_factory=dict)
     serves_websocket: bool = False
     streams: frozenset[str] = frozenset({"GET"})
     """Methods whose answers may stay open: they count as subscribers."""
+    password: Password | None = None
+    needs: Right = Right.ADMIN
+    """What a token must have to come here at all. Of what it may do there the door decides."""
 
 
 class Place:
@@ -88,6 +99,13 @@ class Place:
         endpoint = self.endpoints.get(scope["method"])
         return endpoint is not None and endpoint.is_stream
 
+    def needs(self, scope: Scope) -> Right:
+        """What a token must have for this request. That there is nothing here anybody may know."""
+        if self.door is not None:
+            return self.door.needs
+        endpoint = self.endpoint(scope["method"]) if scope["type"] == "http" else None
+        return Right.READ if endpoint is None else endpoint.needs
+
     @property
     def allowed(self) -> list[str]:
         if self.door is not None:
@@ -97,6 +115,10 @@ class Place:
             if "GET" in self.endpoints
             else [*self.endpoints]
         )
+
+    @property
+    def password(self) -> Password | None:
+        return self.door.password if self.door is not None else None
 
     @property
     def is_page(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect_left
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sandbox_agent.http.asgi.messages import Abandon, Message, Repeat, Respond, Scope, Send
 from sandbox_agent.http.asgi.problems import known_error, problem_response
@@ -15,40 +16,32 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 """Upper bounds of the latency buckets in seconds."""
 
 
-@dataclass(slots=True)
-class Latency:
+class Latency(msgspec.Struct):
     """Times of one kind of request; the last bucket has no upper bound."""
 
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
 
-
-@dataclass(slots=True)
-class Telemetry:
+class Telemetry(msgspec.Struct):
     """`requests` by (method, route, status); `latencies` by (method, route), of answers that do not stay open."""
 
     logs_access: bool = False
-    requests: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    latencies: dict[tuple[str, str], Latency] = field(default_factory=dict)
+    requests: dict[tuple[str, str, int], int] = msgspec.field(default_factory=dict)
+    latencies: dict[tuple[str, str], Latency] = msgspec.field(default_factory=dict)
     in_flight: int = 0
     subscribers: int = 0
-    refused: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = msgspec.field(default_factory=dict)
 
     def note(self, scope: Scope, template: str, status: int, seconds: float, *, is_stream: bool) -> None:
         method = scope.get("method", "WEBSOCKET")
         if method not in _METHODS:
             method = "OTHER"
         key = (method, template, status)
-        self.requests[key] = self.requests.get(key, 0) + 1
-        if not is_stream:
-            latency = self.latencies.get(key[:2])
-            if latency is None:
-                latency = self.latencies[key[:2]] = Latency()
-            latency.add(seconds)
+        if is_stream:
+            self.requests[key] = self.requests.get(key, 0) + 1
+        else:
+            self._count(*key, seconds)
         if self.logs_access:
             client = scope.get("client")
             _access.info(
@@ -104,10 +97,11 @@ class Telemetry:
     def _count(self, method: str, template: str, status: int, seconds: float) -> None:
         key = (method, template, status)
         self.requests[key] = self.requests.get(key, 0) + 1
-        latency = self.latencies.get((method, template))
+        latency = self.latencies.get(key[:2])
         if latency is None:
-            latency = self.latencies[method, template] = Latency()
-        latency.add(seconds)
+            latency = self.latencies[key[:2]] = Latency()
+        latency.buckets[bisect_left(BOUNDS, seconds)] += 1
+        latency.total += seconds
 
     def refuse(self, why: str) -> None:
         self.refused[why] = self.refused.get(why, 0) + 1

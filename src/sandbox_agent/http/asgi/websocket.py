@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 
 from sandbox_agent.errors import (
@@ -18,10 +19,19 @@ SUBPROTOCOL = "bearer."
 """A WebSocket of a browser may offer `bearer.TOKEN` as a subprotocol, as it cannot set headers."""
 
 
+STALL = 60.0
+"""Seconds in which a peer must take something of what it is sent."""
+
+
+class Stalled(OSError):
+    """A peer that took nothing for long: nobody is there to be told."""
+
+
 class Close(enum.IntEnum):
     """Codes below 3000 are of RFC 6455, those from 3000 on are registered with IANA."""
 
     NORMAL = 1000
+    POLICY = 1008
     NOT_JSON_RPC = 1007
     TOO_LARGE = 1009
     INTERNAL_ERROR = 1011
@@ -49,6 +59,15 @@ def agreed_subprotocol(scope: Scope) -> str | None:
 
 async def accept(send: Send, scope: Scope, headers: Headers) -> None:
     await send({"type": "websocket.accept", "subprotocol": agreed_subprotocol(scope), "headers": headers})
+
+
+async def send_within(send: Send, message: Message, seconds: float = STALL) -> None:
+    """Send one message. Raises Stalled for a peer that takes nothing for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await send(message)
+    except TimeoutError:
+        raise Stalled from None
 
 
 async def close(send: Send, code: Close, reason: str) -> None:

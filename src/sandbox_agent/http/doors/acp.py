@@ -14,7 +14,7 @@ from sandbox_agent.errors import (
     MissingConnection,
     UnknownConnection,
 )
-from sandbox_agent.http.asgi.exchange import header, last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.exchange import header, last_event_id, read_body, require_accept, require_json, user_of
 from sandbox_agent.http.asgi.messages import JSON, Abandon, Headers, Receive, Respond, Scope, Send, send_whole
 from sandbox_agent.http.asgi.sse import stream_events
 from sandbox_agent.http.doors.acp_websocket import AcpSocketDoor
@@ -82,7 +82,9 @@ class AcpDoor:
         require_accept(scope, "application/json")
         params = read_params(raw)
         agent = wanted_agent(scope, params, self._default_agent)
-        connection, result = await open_connection(self._hub, agent, params, kind=MailboxConnection)
+        connection, result = await open_connection(
+            self._hub, agent, params, kind=MailboxConnection, user=user_of(scope)
+        )
         headers: Headers = [(CONNECTION, connection.id.encode())]
         await send_whole(send, 200, frames.result(frame.key, result), JSON, headers)
 
@@ -97,13 +99,13 @@ class AcpDoor:
         await stream_events(stream.read_from(last_event_id(scope)), scope, receive, send, headers)
 
     async def _delete(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._hub.close_connection(_connection_id(scope))
+        await self._hub.close_connection(_connection_id(scope), user_of(scope))
         await send_whole(send, 202, b"", None)
 
     def _connection(self, scope: Scope) -> MailboxConnection:
         """Raises UnknownConnection also for a connection of another door."""
         connection_id = _connection_id(scope)
-        found = self._hub.clients.find(connection_id)
+        found = self._hub.clients.find(connection_id, user_of(scope))
         if not isinstance(found, MailboxConnection):
             raise UnknownConnection(connection_id)
         return found

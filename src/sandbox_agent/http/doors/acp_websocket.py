@@ -13,7 +13,7 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId
 from sandbox_agent.errors import AgentTimeout, ClientError, MalformedMessage, SandboxAgentError, UnknownConnection
-from sandbox_agent.http.asgi.exchange import event_id, header
+from sandbox_agent.http.asgi.exchange import event_id, header, user_of
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.asgi.problems import outcome
 from sandbox_agent.http.asgi.websocket import Close, accept, close, payload
@@ -65,7 +65,7 @@ class AcpSocketDoor:
         named = header(scope, _CONNECTION) or query(scope, "connection_id")
         if named is None:
             return
-        connection = self._hub.clients.find(named)
+        connection = self._hub.clients.find(named, user_of(scope))
         if type(connection) is not Connection:
             raise UnknownConnection(named)
         last = header(scope, b"last-event-id") or query(scope, "last_event_id") or "0"
@@ -162,7 +162,7 @@ class _Socket:
             raise MalformedMessage(f"the first request must be initialize, not {frame.method}")
         params = read_params(raw)
         agent = wanted_agent(scope, params, default_agent)
-        connection, result = await open_connection(self._hub, agent, params, connection_id=self.id)
+        connection, result = await open_connection(self._hub, agent, params, connection_id=self.id, user=user_of(scope))
         connection.deliver_own(None, frames.result(frame.key, result))
         return connection
 

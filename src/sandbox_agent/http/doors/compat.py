@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.core.methods import UNLIMITED
+from sandbox_agent.core.users import User
 from sandbox_agent.errors import (
     AgentError,
     ClientGone,
@@ -22,14 +24,14 @@ from sandbox_agent.errors import (
     UnknownConnection,
 )
 from sandbox_agent.http.asgi import sse
-from sandbox_agent.http.asgi.exchange import last_event_id, read_body, require_accept, require_json
+from sandbox_agent.http.asgi.exchange import last_event_id, read_body, require_accept, require_json, user_of
 from sandbox_agent.http.asgi.messages import JSON, Abandon, Receive, Respond, Response, Scope, Send, send_whole
 from sandbox_agent.http.asgi.problems import problem_response
 from sandbox_agent.http.asgi.sse import HEARTBEAT, stream_events
 from sandbox_agent.http.doors.requests import (
     answered,
-    ask_again,
     open_connection,
+    plain_request,
     query,
     read_params,
     respond_with,
@@ -45,12 +47,11 @@ _EARLY_READERS = 1000
 _JSON = b"content-type: application/json\r\n"
 
 
-@dataclass(slots=True)
-class _Server:
+class _Server(msgspec.Struct):
     """One server id: its connection, once somebody has opened it."""
 
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    opening: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    opened: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     connection: Connection | None = None
     readers: int = 0
 
@@ -97,7 +98,7 @@ class CompatDoor:
             raise MalformedMessage("a request id must be a string, a number or null")
         if frame.is_request:
             scope["failure"] = partial(_failed_to_open, frame.key, scope["path"])
-        connection = await self._opened(server_id, agent, frame, raw)
+        connection = await self._opened(server_id, agent, frame, raw, user_of(scope))
         await self._hub.room(connection, frame)
         if frame.is_request:
             scope["failure"] = partial(_failed, frame.key)
@@ -116,21 +117,27 @@ class CompatDoor:
             await send_whole(send, 200, answer.line, JSON)
 
     def _post_again(self, connection: Connection, raw: bytes, respond: Respond) -> Abandon | None:
-        def give(frame: Frame, answer: Answered | SandboxAgentError) -> None:
+        frame = plain_request(self._hub, connection, raw)
+        if frame is None:
+            return None
+        key = frame.key
+
+        def give(answer: Answered | SandboxAgentError) -> None:
             if isinstance(answer, SandboxAgentError):
-                respond_with(respond, _failed(frame.key, answer))
+                respond_with(respond, _failed(key, answer))
             elif connection.stream.has_handed_on(answer.last_event_id):
                 respond(200, _JSON, answer.line)
             else:
                 self._hub.tasks.start(self._respond_later(connection, answer, respond))
 
-        return ask_again(self._hub, connection, raw, give, self._timeout)
+        timeout = None if frame.method in UNLIMITED else self._timeout
+        return connection.ask(frame, raw, give, timeout=timeout)
 
     async def _respond_later(self, connection: Connection, answer: Answered, respond: Respond) -> None:
         await connection.stream.handed_on(answer.last_event_id, patience=self._patience)
         respond(200, _JSON, answer.line)
 
-    async def _opened(self, server_id: str, agent: str | None, frame: Frame, raw: bytes) -> Connection:
+    async def _opened(self, server_id: str, agent: str | None, frame: Frame, raw: bytes, user: User) -> Connection:
         """The connection of this id, opened by the first message. Raises Conflict, InvalidParams, UnknownAgent."""
         server = self._known.setdefault(server_id, _Server())
         try:
@@ -139,7 +146,7 @@ class CompatDoor:
                     if agent is None:
                         raise InvalidParams(f"unknown server {server_id!r}: add ?agent=NAME to its first message")
                     params = read_params(raw) if frame.method == "initialize" else {}
-                    found, _ = await open_connection(self._hub, AgentId(agent), params, kind=EchoConnection)
+                    found, _ = await open_connection(self._hub, AgentId(agent), params, kind=EchoConnection, user=user)
                     if self._known.get(server_id) is not server:
                         await self._hub.close_connection(found.id)
                         raise UnknownConnection(server_id)
@@ -148,6 +155,7 @@ class CompatDoor:
         finally:
             self._forget_unused(server_id, server)
         connection = server.connection
+        _require_own(server_id, connection, user)
         if agent is not None and agent != connection.agent:
             raise Conflict(f"server {server_id!r} runs agent {connection.agent!r}, not {agent!r}")
         return connection
@@ -158,6 +166,7 @@ class CompatDoor:
         after = last_event_id(scope) or 0
         server = self._known.get(server_id)
         if server is not None and server.connection is not None:
+            _require_own(server_id, server.connection, user_of(scope))
             await stream_events(server.connection.stream.follow(after), scope, receive, send)
             return
         if server is None:
@@ -179,6 +188,8 @@ class CompatDoor:
                 send,
                 "server is shutting down" if is_closing else "timed out waiting for the first message to this server",
             )
+        elif server.connection.user != user_of(scope):
+            await sse.finish(send, "another user has opened this server id")
         else:
             await stream_events(server.connection.stream.follow(0), scope, receive, send, has_begun=True)
 
@@ -204,6 +215,9 @@ class CompatDoor:
                 task.cancel()
 
     async def _delete(self, server_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        known = self._known.get(server_id)
+        if known is not None and known.connection is not None:
+            _require_own(server_id, known.connection, user_of(scope))
         server = self._known.pop(server_id, None)
         if server is not None:
             server.opened.set()
@@ -215,6 +229,12 @@ class CompatDoor:
         is_unused = server.connection is None and not server.readers and not server.opening.locked()
         if is_unused and self._known.get(server_id) is server:
             del self._known[server_id]
+
+
+def _require_own(server_id: str, connection: Connection, user: User) -> None:
+    """Raises Conflict: server ids are chosen by clients, so two users may choose the same."""
+    if connection.user != user:
+        raise Conflict(f"server {server_id!r} is in use by another user; choose another id")
 
 
 def _failed(key: bytes, error: SandboxAgentError) -> Response:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
+
 from sandbox_agent.errors import (
     AgentStartFailed,
     AgentTimeout,
@@ -11,6 +15,7 @@ from sandbox_agent.errors import (
     MalformedMessage,
     MissingConnection,
     NotAcceptable,
+    NotFound,
     StreamTaken,
     TooLarge,
     TooMany,
@@ -35,6 +40,16 @@ _MESSAGE = Content(
         "required": ["jsonrpc"],
     },
 )
+
+
+class TerminalQuery(msgspec.Struct):
+    """`after` is where one who was there before goes on: the number of the last entry that they got."""
+
+    after: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    resizes: bool = False
+    """Be told when the terminal gets another size."""
+
+
 _STREAM = Content(("text/event-stream",), {"type": "string"})
 _SENDING = (202, MalformedMessage, UnknownConnection, NotAcceptable, TooLarge, UnsupportedMediaType, TooMany)
 _READING = (InvalidParams, UnknownConnection, NotAcceptable, StreamTaken, TooMany)
@@ -135,4 +150,21 @@ COMPAT = {
         headers=(_LAST_EVENT,),
     ),
     "DELETE": Operation("closeServer", _CLOSE, "compat", status=204),
+}
+TERMINAL = {
+    "GET": Operation(
+        "openProcessTerminal",
+        "Open a process's terminal (WebSocket)",
+        "processes",
+        "An upgrade; `access_token` or `ticket` in the query, or `bearer.TOKEN` as a subprotocol, for clients that "
+        "cannot send headers. The server sends output as binary frames, one for each entry of the log after the number "
+        'in `{"type":"ready","processId","after"}`, then `{"type":"exit","exitCode","signal"}`; '
+        '`{"type":"error","message"}` if something is wrong, with `cut` if output is not kept any more. The client '
+        'sends `{"type":"input","data","encoding"}` (`utf8` or `base64`), `{"type":"resize","cols","rows"}` and '
+        '`{"type":"close"}`. With `after=N` it resumes after entry N, otherwise it starts with the latest output. Any '
+        "number of clients can be attached; the terminal has the size of the one who typed last.",
+        query=TerminalQuery,
+        errors=(InvalidParams, NotFound, Conflict, TooMany),
+        returns=Content(("application/octet-stream",), {"type": "string", "format": "binary"}),
+    )
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -12,9 +11,8 @@ import msgspec
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.core.methods import UNLIMITED
-from sandbox_agent.errors import InvalidParams, MalformedMessage, SandboxAgentError, UnknownAgent
-from sandbox_agent.http.asgi.messages import Abandon, Receive, Respond, Response, Scope
+from sandbox_agent.errors import InvalidParams, MalformedMessage, UnknownAgent
+from sandbox_agent.http.asgi.messages import Receive, Respond, Response, Scope
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
@@ -85,33 +83,18 @@ async def answered(
             waiting.cancel()
 
 
-def ask_again(
-    hub: Hub,
-    connection: Connection,
-    raw: bytes,
-    give: Callable[[Frame, Answered | SandboxAgentError], None],
-    timeout: float,
-) -> Abandon | None:
-    """A request like one that was answered, without waiting; None leaves it to the plain path.
-
-    See `http.server.direct`."""
-    frame = plain_request(hub, connection, raw)
-    if frame is None:
-        return None
-    limit = None if frame.method in UNLIMITED else timeout
-    return connection.ask(frame, raw, lambda answer: give(frame, answer), timeout=limit)
-
-
 def respond_with(respond: Respond, response: Response) -> None:
     respond(response.status, response.header_lines, response.body)
 
 
 def plain_request(hub: Hub, connection: Connection, raw: bytes) -> Frame | None:
-    """The request in `raw`, unless it is none, or cannot be taken at once."""
+    """The request in `raw`, unless it is none, or cannot be taken at once: then it is for the plain path.
+
+    For requests like one that was answered: see `http.server.direct`."""
     try:
         frame = frames.parse(raw)
     except MalformedMessage:
         return None
-    if not frame.is_request or not frames.is_valid_id(frame.key):
+    if frame.method is None or not frames.is_valid_id(frame.key):
         return None
-    return None if connection.is_closed or not hub.has_room(connection) else frame
+    return None if connection.is_closed or not hub.has_room(connection, frame) else frame

@@ -18,6 +18,7 @@ This leans on the inside of uvicorn's protocol class: see docs/adr/0005-direct-h
 from __future__ import annotations
 
 import re
+import weakref
 from functools import partial
 from typing import Any
 
@@ -70,7 +71,7 @@ class DirectProtocol(BoundedProtocol):
             self.scope["repeat"] = partial(self._remember, chunk)  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         if self.cycle is not None and self.cycle.scope is self.scope:
-            self.scope["push"] = partial(_push, self.cycle)  # type: ignore[typeddict-unknown-key]
+            self.scope["push"] = partial(_push, weakref.ref(self.cycle))  # type: ignore[typeddict-unknown-key]
 
     def on_message_complete(self) -> None:
         self._is_between = True
@@ -138,8 +139,11 @@ class DirectProtocol(BoundedProtocol):
         return True
 
 
-def _push(cycle: RequestResponseCycle, content: bytes) -> bool:
-    if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
+def _push(response: weakref.ref[RequestResponseCycle], content: bytes) -> bool:
+    cycle = response()  # it refers to the scope that refers to us
+    if cycle is None or cycle.flow.write_paused:
+        return False
+    if cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
         return False
     cycle.transport.write(b"%x\r\n%b\r\n" % (len(content), content))
     return True

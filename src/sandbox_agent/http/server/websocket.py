@@ -4,7 +4,7 @@ It leans on uvicorn's protocol on top of `websockets`, of which it overrides fiv
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -58,5 +58,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.write(pong)
 
 
+@cache
 def bounded_websocket(sockets: Sockets) -> type[BoundedWebSocket]:
     return cast("type[BoundedWebSocket]", type("BoundedWebSocket", (BoundedWebSocket,), {"sockets": sockets}))

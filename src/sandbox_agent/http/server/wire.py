@@ -83,6 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.sockets.forget(self.transport)
         super().connection_lost(exc)
+        self.cycle = self.scope = None  # type: ignore[assignment]  # both refer to us: a circle that would stay
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():

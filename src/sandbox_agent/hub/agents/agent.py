@@ -1,69 +1,45 @@
-"""One agent: its shared process, the relay that decides for it, and the handshake that the server made."""
+"""One agent: its process, the relay that decides for it, and the hands that carry decisions out."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import msgspec
-
-from sandbox_agent.core import frames
-from sandbox_agent.core.budget import Budget
+from sandbox_agent.core import frames, speaking
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
+from sandbox_agent.core.interpreter import Interpreter
 from sandbox_agent.core.launch import LaunchSpec
-from sandbox_agent.core.lifecycle import Change, Lifecycle, State
-from sandbox_agent.core.methods import SESSION_CANCEL
+from sandbox_agent.core.lifecycle import Lifecycle
+from sandbox_agent.core.methods import SESSION_CANCEL, UPDATE
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client, Phase, Session
-from sandbox_agent.errors import (
-    AgentExited,
-    AgentStartFailed,
-    AgentTimeout,
-    RemoteError,
-    SandboxAgentError,
-    ShuttingDown,
-)
-from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, with_advice
+from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.errors import AgentExited, SandboxAgentError, StoreError
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
-from sandbox_agent.hub.agents.handshake import Initialized, initialize_params
+from sandbox_agent.hub.agents.handshake import Initialized
 from sandbox_agent.hub.agents.intake import Intake
+from sandbox_agent.hub.agents.options import AgentOptions
+from sandbox_agent.hub.agents.own_calls import OwnCalls
+from sandbox_agent.hub.agents.running import Listener, Running
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
-from sandbox_agent.process import AgentProcess, ExitStatus, StderrSummary, child_environment
+from sandbox_agent.process import AgentProcess, StderrSummary
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
 
-_log = logging.getLogger(__name__)
-
-_PATIENCE = 2.0
-"""A back-off no longer than this is waited out; a longer one is an error that says when to come back."""
-_CONTROL_BYTES = 16 << 20
-"""What may wait for an agent that does not read: beyond its share, cancels and answers wait as everything else does."""
 _LARGE_ANSWERS = 2
 """Answers with a file in them that are made for one agent at a time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentOptions:
-    start_timeout: float
-    stop_grace: float
-    budget: Budget
-    policy: PermissionPolicy
-    """Who answers permissions in sessions that do not say."""
-    line_bytes: int
-    clean_stderr: Callable[[str, int], str]
-    """Takes secrets out of a line that the agent wrote to stderr, and cuts it."""
-
-
 class Agent:
-    """Starts its process on first use; every connection shares it."""
+    """Starts its process on first use. Which sessions it has, all of the agent or a single one, `Agents` decides."""
 
     def __init__(
         self,
@@ -80,48 +56,119 @@ class Agent:
         options: AgentOptions,
     ) -> None:
         self.id = agent_id
-        self._relay = Relay(ask_ids, budget=options.budget, policy=options.policy)
+        self.own_session: SessionId | None = None
+        """The session that has this process to itself; None where any number may share it."""
+        self.last_used = time.monotonic()
+        """When a line last went to the process, or came from it."""
+        self.default_policy = options.policy
+        self.large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
+        self._store = store
+        self._connections = connections
+        self._on_exit = on_exit
+        self._can_revive = False
+        self._start_timeout = options.start_timeout
+        self._relay = Relay(
+            agent_id, ask_ids, budget=options.budget, policy=options.policy, name_session=self._name_session
+        )
         self.sessions: Mapping[SessionId, Session] = self._relay.sessions
         """What is under way in each session that it knows; to be looked at only."""
-        self.default_policy = options.policy
-        self.lifecycle = Lifecycle()
-        self.initialized: Initialized | None = None
-        self.handshake: bytes = b"{}"
-        self.process: AgentProcess | None = None
-        self.last_error: str | None = None
-        self.last_stderr: StderrSummary | None = None
-        self._store = store
-        self._on_exit = on_exit
-        self._on_change = on_change
-        self._find_spec = find_spec
-        self._spec: LaunchSpec | None = None
-        self._environ = environ
-        self._options = options
-        self._starting: asyncio.Task[None] | None = None
-        self._failed_at = 0.0
-        self._own_calls: dict[int, asyncio.Future[bytes]] = {}
-        self._is_stopping = False
-        self._can_revive = False
+        self._interpreter = Interpreter(self._relay.sessions, self._relay.mixed)
         self._intake = Intake(self._handle, store)
-        self.large_answers = asyncio.Semaphore(_LARGE_ANSWERS)
-        self._delivery = Delivery(
+        self._running = Running(
             agent_id,
+            Listener(
+                started=self._started,
+                said=self._intake.take,
+                introduced=self._introduced,
+                ending=self._answer_all,
+                exited=self._intake.finish,
+                failed=self._failed,
+                changed=partial(on_change, self),
+            ),
+            find_spec=find_spec,
+            environ=environ,
+            after_write=store.flush,
+            initialize=self._initialize,
+            options=options,
+        )
+        self._delivery = Delivery(
+            self,
             store=store,
             connections=connections,
             watcher=watcher,
+            interpreter=self._interpreter,
+            mixed=self._relay.mixed,
             send=self._write,
             resolve=self._resolve,
         )
-        self._apply = self._delivery.apply
+        self._apply = self._delivery.apply if store.is_immediate else self._delivery.apply_once_safe
+        self._own_calls = OwnCalls(
+            agent_id,
+            relay=self._relay,
+            running=self._running,
+            apply=self._apply,
+            login_timeout=options.start_timeout,
+        )
+
+    @property
+    def process(self) -> AgentProcess | None:
+        return self._running.process
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        return self._running.lifecycle
+
+    @property
+    def handshake(self) -> bytes:
+        """What its process answered to `initialize`, as JSON; `{}` if none ever did."""
+        return self._running.handshake
+
+    @property
+    def last_error(self) -> str | None:
+        return self._running.last_error
+
+    @property
+    def last_stderr(self) -> StderrSummary | None:
+        return self._running.last_stderr
 
     @property
     def is_ready(self) -> bool:
-        return self.lifecycle.state is State.RUNNING
+        return self._running.is_ready
+
+    @property
+    def version(self) -> Version:
+        """The version of ACP that its process speaks, or spoke last."""
+        return self._relay.version
+
+    @property
+    def has_shaken_hands(self) -> bool:
+        """Whether a process of it has ever told us what it speaks."""
+        return self._running.has_shaken_hands
 
     @property
     def can_revive(self) -> bool:
         """Whether its sessions can be taken up again by a new process, as far as it has told us."""
         return self._can_revive
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its process could end now, and be started again, without anybody losing anything."""
+        is_quiet = not self._relay.is_at_work and not self._relay.asks and not self._own_calls
+        return self.is_ready and is_quiet and (self._can_revive or not self._relay.sessions)
+
+    @property
+    def is_attended(self) -> bool:
+        return any(session.attached for session in self._relay.sessions.values())
+
+    @property
+    def audience(self) -> list[Connection]:
+        """Who is told what the process says of no session, and that it has gone.
+
+        Where a session has the process to itself, those attached to it: others are not to hear of it."""
+        if self.own_session is None:
+            return [connection for connection in self._connections.values() if connection.agent == self.id]
+        names = {name for session in self._relay.sessions.values() for name in session.connections}
+        return [self._connections[name] for name in names if name in self._connections]
 
     @property
     def traffic(self) -> tuple[int, int]:
@@ -130,38 +177,26 @@ class Agent:
 
     async def ready(self) -> Initialized:
         """Start the process if it is not running, once for all who ask. Raises AgentStartFailed."""
-        if self.is_ready and self.initialized is not None:
-            return self.initialized
-        if self._starting is None:
-            self._starting = asyncio.get_running_loop().create_task(self._start(), name=f"start-{self.id}")
-            self._starting.add_done_callback(self._start_done)
-        await asyncio.shield(self._starting)
-        if self.initialized is None:
-            raise AgentStartFailed(f"agent {self.id!r} did not start: {self.last_error}")
-        return self.initialized
+        return await self._running.ready()
 
     @property
     def has_room(self) -> bool:
-        return self.process is None or self.process.has_room
+        process = self._running.process
+        return process is None or process.has_room
 
     @property
     def has_room_for_control(self) -> bool:
         """Whether a small message may be queued although the agent does not read."""
-        return self.process is None or self.process.unread_bytes < _CONTROL_BYTES
+        return self._running.has_room_for_control
 
     async def room(self, *, timeout: float) -> None:
         """Return when the agent can take more on its stdin. Raises AgentTimeout."""
-        if self.process is None:
-            return
-        try:
-            async with asyncio.timeout(timeout):
-                await self.process.drained()
-        except TimeoutError:
-            raise AgentTimeout(f"agent {self.id!r} has not read its input for {timeout:g} s") from None
+        await self._running.room(timeout=timeout)
 
     def can(self, verb: str) -> bool:
         """Whether the running process declares `load`, `resume`, `list`, `fork`, `close` or `delete`."""
-        return self.initialized is not None and self.initialized.can(verb)
+        initialized = self._running.initialized
+        return initialized is not None and initialized.can(verb)
 
     def key(self, session: SessionId) -> SessionKey:
         return SessionKey(self.id, session)
@@ -189,8 +224,16 @@ class Agent:
         """The session, made in this phase if it is not under way here."""
         return self._relay.open(session, phase, policy)
 
-    def attach(self, client: Client, session: SessionId) -> None:
-        self._apply(self._relay.attach(client, session))
+    def attach(self, client: Client, session: SessionId, translator: UpdateTranslator | None = None) -> None:
+        """`translator` has seen the session's history, for a client of the other version."""
+        effects = self._relay.attach(client, session)
+        if translator is not None:
+            self._interpreter.adopt(session, translator)
+        self._apply(effects)
+
+    def snapshot(self, session: SessionId) -> bytes:
+        """What a client of version 2 is told when it comes: whether the session works."""
+        return frames.notification(UPDATE, speaking.snapshot(self._relay.sessions[session], self.version))
 
     def detach(self, connection: ConnectionId, session: SessionId) -> None:
         self._apply(self._relay.detach(connection, session))
@@ -205,17 +248,23 @@ class Agent:
         )
         self._apply(effects)
 
-    def notify(self, frame: Frame, raw: bytes) -> None:
-        """Pass a client's notification on."""
-        self._apply(self._relay.notify(frame, raw))
+    def notify(self, frame: Frame, raw: bytes, *, user: str | None = None) -> None:
+        """Pass a client's notification on. `user` is the name on its token."""
+        self._apply(self._relay.notify(frame, raw, user=user))
 
-    def cancel(self, session: SessionId) -> None:
+    def cancel(self, session: SessionId, *, user: str | None = None) -> None:
         """Cancel the turn that runs and those that wait."""
         line = frames.notification(SESSION_CANCEL, {"sessionId": session})
-        self.notify(frames.parse(line), line)
+        self.notify(frames.parse(line), line, user=user)
 
     def cancel_request(self, connection: ConnectionId, raw: bytes) -> None:
         self._apply(self._relay.cancel_request(connection, raw))
+
+    def take_back(self, session: SessionId, prompt_id: str) -> bool:
+        """Take a prompt out of the session's queue; False if it does not wait there."""
+        effects = self._relay.take_back(session, prompt_id)
+        self._apply(effects)
+        return bool(effects)
 
     def answer(self, connection: ConnectionId, frame: Frame, raw: bytes) -> bool:
         """Take a client's answer; False if this agent did not ask."""
@@ -235,8 +284,13 @@ class Agent:
         """A notice of the server's own, to everybody attached and to the history."""
         self._apply(self._relay.publish(session, line))
 
-    def wake(self, session: SessionId, policy: PermissionPolicy) -> None:
-        self._relay.wake(session, policy)
+    def holds(self, native: str) -> bool:
+        """Whether the process has a session under way that it calls so."""
+        return self._relay.holds(native)
+
+    def wake(self, session: SessionId, policy: PermissionPolicy, native: str) -> None:
+        """The process is about to be asked to take up again what it calls `native`. Raises SessionEnded."""
+        self._relay.wake(session, policy, native)
 
     def woken(self, session: SessionId) -> None:
         self._apply(self._relay.woken(session))
@@ -252,9 +306,12 @@ class Agent:
 
     def forget(self, session: SessionId, error: SandboxAgentError) -> None:
         self._apply(self._relay.forget(session, error))
+        self._delivery.forget(session)
 
     def call(self, request: Request) -> None:
-        """Pass a client's request on; the process is running, and a session that it names is open."""
+        """Pass a client's request on; a session that it names is open. Raises AgentExited."""
+        if self._running.process is None:
+            self._running.require(request.method)
         effects = self._relay.call(request.connection.client, request.ticket, request.frame, request.raw)
         self._apply(effects, flush=False)
 
@@ -266,148 +323,70 @@ class Agent:
         session: SessionId | None = None,
         on_behalf: tuple[Client, bytes] | None = None,
         policy: PermissionPolicy | None = None,
+        remembered: Any = None,
         timeout: float | None,
     ) -> Any:
         """A request of the server's own; gives its result. Raises RemoteError, AgentExited, AgentTimeout.
 
-        `policy` is for the session that the request makes, from its first question on."""
-        call, effects = self._relay.call_own(method, params, session, on_behalf=on_behalf, policy=policy)
-        waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._own_calls[call] = waiter
-        try:
-            self._apply(effects)
-            async with asyncio.timeout(timeout):
-                line = await waiter
-        except TimeoutError:
-            raise AgentTimeout(f"agent {self.id!r} did not answer {method} within {timeout:g} s") from None
-        finally:
-            del self._own_calls[call]
-        answer = frames.decode(line)
-        if "error" in answer:
-            raise RemoteError(self._explained(answer["error"] if isinstance(answer["error"], dict) else {}))
-        return answer.get("result")
+        `policy` is for the session that the request makes, from its first question on; `remembered` are the params as
+        its history has them."""
+        return await self._own_calls.request(
+            method,
+            params,
+            session=session,
+            on_behalf=on_behalf,
+            policy=policy,
+            remembered=remembered,
+            timeout=timeout,
+        )
 
-    def _explained(self, error: dict[str, Any]) -> dict[str, Any]:
-        return with_advice(error, self._spec, self.handshake) if error.get("code") == AUTH_REQUIRED else error
+    async def _initialize(self, params: dict[str, Any]) -> Any:
+        return await self._own_calls.request("initialize", params, timeout=self._start_timeout)
+
+    def _name_session(self, native: str) -> SessionId:
+        """The agent's own name for it, unless a session of ours has had that name already."""
+        name = SessionId(native)
+        try:
+            is_new = self._store.is_new(self.key(name).stream)
+        except StoreError:
+            is_new = False  # perhaps it is: nothing can be said
+        return name if is_new else SessionId(f"{native}~{secrets.token_hex(4)}")
 
     async def stop(self) -> None:
         """End the process within three times the grace. Whoever waits is told that the server is going down."""
-        self._is_stopping = True
-        if self._starting is not None:
-            self._starting.cancel()
-        self._answer_all(ShuttingDown("the server is shutting down"))
-        if self.process is not None:
-            if self.lifecycle.state in {State.STARTING, State.RUNNING}:
-                self._move(Change.STOP)
-            await self.process.stop(grace=self._options.stop_grace)
+        await self._running.stop()
 
-    async def _start(self) -> None:
-        if self._is_stopping:
-            raise ShuttingDown("the server is shutting down")
-        await self._wait_out_backoff()
-        spec = self._spec = await self._find_spec(self.id)
-        self._move(Change.START)
-        self.initialized = None
-        env = child_environment(self._environ, extra=spec.env, passthrough=spec.env_passthrough)
-        try:
-            self.process = await AgentProcess.start(
-                spec,
-                env,
-                on_lines=self._intake.take,
-                on_exit=self._exited,
-                after_write=self._store.flush,
-                line_cap=self._options.line_bytes,
-                clean=self._options.clean_stderr,
-            )
-        except AgentStartFailed as error:
-            self._start_failed(str(error))
-            raise
-        self._intake.process = self.process
-        await self._shake_hands(self.process)
-        self._move(Change.READY)
-        _log.info("agent started agent=%s pid=%d", self.id, self.process.pid)
+    async def rest(self) -> None:
+        """End the process within three times the grace; the next use starts it again. Its sessions become dormant."""
+        await self._running.rest()
 
-    async def _shake_hands(self, process: AgentProcess) -> None:
-        try:
-            result = await self.request("initialize", initialize_params(), timeout=self._options.start_timeout)
-            self.handshake = frames.to_json(result)
-            self.initialized = msgspec.convert(result, Initialized)
-            self._can_revive = self.initialized.can("resume") or self.initialized.can("load")
-        except (RemoteError, AgentTimeout, msgspec.ValidationError) as error:
-            detail = f"agent {self.id!r} refused the handshake: {error}"
-            self.last_error = detail
-            await process.stop(grace=self._options.stop_grace)
-            raise AgentStartFailed(detail, stderr=process.stderr.summary()) from None
-        except AgentExited as error:
-            detail = f"agent {self.id!r} ended during its handshake: {error}"
-            raise AgentStartFailed(detail, **error.data) from None
+    def _started(self, process: AgentProcess) -> None:
+        self._intake.process = process
+        self._own_calls.process_started()
 
-    async def _wait_out_backoff(self) -> None:
-        left = self._failed_at + self.lifecycle.delay - time.monotonic()
-        if left <= 0:
-            return
-        if left > _PATIENCE or self.lifecycle.is_crash_loop:
-            raise AgentStartFailed(
-                f"agent {self.id!r} has failed {self.lifecycle.failures} times in a row, "
-                f"last: {self.last_error}; it may be tried again in {left:.0f} s",
-                retryAfterMs=int(left * 1000),
-                failures=self.lifecycle.failures,
-            )
-        await asyncio.sleep(left)
-
-    def _move(self, change: Change) -> None:
-        self.lifecycle.apply(change)
-        self._on_change(self)
-
-    def _start_failed(self, problem: str) -> None:
-        self.last_error = problem
-        self._failed_at = time.monotonic()
-        self._move(Change.EXIT)
-        _log.warning("agent did not start agent=%s problem=%s", self.id, problem)
-
-    def _start_done(self, task: asyncio.Task[None]) -> None:
-        self._starting = None
-        if not task.cancelled():
-            task.exception()  # whoever awaits ready() has got it; nobody else needs to
+    def _introduced(self, initialized: Initialized) -> None:
+        self._relay.speak(initialized.version)
+        self._interpreter.speak(initialized.version)
+        self._can_revive = initialized.can("resume") or initialized.can("load")
 
     def _handle(self, lines: Lines) -> None:
+        self.last_used = time.monotonic()
         self._apply(self._relay.from_agent(lines))
 
-    def _exited(self, status: ExitStatus) -> None:
-        process, self.process = self.process, None
-        if process is None:
-            return
-        self._intake.finish()
-        stderr = self.last_stderr = process.stderr.summary()
-        if self._is_stopping:
-            self._move(Change.EXIT)
-            return
-        if process.uptime > self.lifecycle.delay + 10.0:
-            self.lifecycle.worked()
-        error = AgentExited(f"agent {self.id!r} {status.words}", exitCode=status.code, stderr=stderr, agent=self.id)
-        if self.last_error is None or self.initialized is not None:
-            self.last_error = str(error)
-        self._failed_at = time.monotonic()
-        self.initialized = None
-        self._move(Change.EXIT)
-        _log.warning(
-            "agent exited agent=%s pid=%d code=%d stderr=%r", self.id, process.pid, status.code, stderr.tail[-1:]
-        )
+    def _failed(self, error: AgentExited) -> None:
         sessions = [session.id for session in self._relay.sessions.values() if session.is_live]
         self._answer_all(error)
         self._on_exit(self, error, sessions)
 
     def _answer_all(self, error: SandboxAgentError) -> None:
-        for waiter in self._own_calls.values():
-            if not waiter.done():
-                waiter.set_exception(error)
+        self._own_calls.fail(error)
         self._apply(self._relay.exited(error))
 
     def _write(self, line: bytes) -> None:
-        if self.process is not None:
-            self.process.write(line)
+        self.last_used = time.monotonic()
+        process = self._running.process
+        if process is not None:
+            process.write(line)
 
     def _resolve(self, call: int, line: bytes) -> None:
-        waiter = self._own_calls.get(call)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(line)
+        self._own_calls.resolve(call, line)

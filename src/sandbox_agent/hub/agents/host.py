@@ -10,6 +10,8 @@ import msgspec
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.files import FileService
 from sandbox_agent.hub.agents.terminals import CreateTerminal, Tell, Terminals
+from sandbox_agent.hub.processes.process import Session
+from sandbox_agent.hub.processes.processes import Processes
 
 _FILE_LIMIT = 64 << 20
 
@@ -32,11 +34,11 @@ class _TerminalParams(msgspec.Struct, rename="camel"):
 class Host:
     """Serves `fs/*`, within the roots of `files`, and `terminal/*`."""
 
-    def __init__(self, environ: Mapping[str, str], files: FileService) -> None:
+    def __init__(self, environ: Mapping[str, str], files: FileService, processes: Processes) -> None:
         self._files = files
-        self._terminals = Terminals(environ)
+        self._terminals = Terminals(environ, processes)
 
-    async def serve(self, method: str, params: bytes, cwd: str | None, tell: Tell | None = None) -> Any:
+    async def serve(self, method: str, params: bytes, session: Session | None, tell: Tell | None = None) -> Any:
         """The result for the agent; `tell` hears what a new terminal prints. Raises a SandboxAgentError."""
         try:
             match method:
@@ -45,7 +47,8 @@ class Host:
                 case "fs/write_text_file":
                     return await self._write_text_file(msgspec.json.decode(params, type=_WriteTextFile))
                 case "terminal/create":
-                    return await self._terminals.create(msgspec.json.decode(params, type=CreateTerminal), cwd, tell)
+                    wanted = msgspec.json.decode(params, type=CreateTerminal)
+                    return await self._terminals.create(wanted, session, tell)
                 case _:
                     terminal_id = msgspec.json.decode(params, type=_TerminalParams).terminal_id
                     return await self._terminals.call(method, terminal_id)

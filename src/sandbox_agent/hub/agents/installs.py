@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from sandbox_agent.agents import AgentListing, InstallResult, InstallWish, Progress, ProgressCallback
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.launch import Isolation, LaunchSpec
 from sandbox_agent.errors import ShuttingDown
 
 T = TypeVar("T")
@@ -19,6 +19,8 @@ _CLOSING = 2.0
 class AgentCatalog(Protocol):
     def ids(self) -> list[AgentId]: ...
     def describe(self, agent: AgentId) -> AgentListing: ...
+    def isolation(self, agent: AgentId) -> Isolation: ...
+    def skills_place(self, agent: AgentId) -> str | None: ...
     async def ensure(self, agent: AgentId, *, progress: ProgressCallback | None = None) -> LaunchSpec: ...
     async def install(
         self, agent: AgentId, wish: InstallWish, *, progress: ProgressCallback | None = None
@@ -34,6 +36,10 @@ class Installs:
         self._listeners: dict[AgentId, list[ProgressCallback]] = {}
         self._latest: dict[AgentId, Progress] = {}
         self._watcher: Callable[[AgentId, Progress], None] | None = None
+
+    def describe(self, agent: AgentId) -> AgentListing:
+        """What is installed now. Reads files. Raises UnknownAgent."""
+        return self._catalog.describe(agent)
 
     def watch(self, watcher: Callable[[AgentId, Progress], None]) -> None:
         """`watcher` hears of every step of every install."""

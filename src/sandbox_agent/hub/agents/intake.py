@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -11,8 +12,10 @@ from sandbox_agent.process import AgentProcess
 from sandbox_agent.process.agent_process import Lines
 from sandbox_agent.store.base import Store
 
-_SHARE = 8192
-"""Lines of one agent that are handled in one turn of the loop."""
+_SHARE_SECONDS = 0.005
+"""How long the lines of one agent may keep everybody else waiting, in one turn of the loop."""
+_LEAST, _MOST = 64, 8192
+"""Lines of a share. Fewer say little about what a line costs."""
 _BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
 """Bytes waiting for the store at which agents are made to wait, and at which they go on."""
 
@@ -24,13 +27,15 @@ class Intake:
         self.process: AgentProcess | None = None
         self._handle = handle
         self._store = store
+        self._share = 1024
+        """So many of this agent's lines take about `_SHARE_SECONDS`, as far as we have seen."""
         self._waiting: deque[bytes | OversizedLine] = deque()
         self._is_sharing = False
         self._draining: asyncio.Task[None] | None = None
 
     def take(self, lines: Lines) -> None:
-        if not self._waiting and len(lines) <= _SHARE:
-            self._handle(lines)
+        if not self._waiting and len(lines) <= self._share:
+            self._handle_timed(lines)
         else:
             self._waiting.extend(lines)
             if not self._is_sharing:
@@ -55,7 +60,15 @@ class Intake:
             self._resume()
 
     def _handle_share(self) -> None:
-        self._handle([self._waiting.popleft() for _ in range(min(_SHARE, len(self._waiting)))])
+        self._handle_timed([self._waiting.popleft() for _ in range(min(self._share, len(self._waiting)))])
+
+    def _handle_timed(self, lines: Lines) -> None:
+        begun = time.perf_counter()
+        self._handle(lines)
+        if len(lines) >= _LEAST:
+            fitting = int(len(lines) * _SHARE_SECONDS / (time.perf_counter() - begun))
+            # Fewer at once, more by and by: one costly kind of line must not hide among cheap ones.
+            self._share = max(_LEAST, min(fitting, 2 * self._share, _MOST))
 
     async def _let_store_catch_up(self) -> None:
         """The store is the only thing that may slow an agent down: memory stays bounded, and nothing is lost."""

@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.errors import InvalidParams, NotFound, TooMany
-from sandbox_agent.process import Child, child_environment
+from sandbox_agent.hub.processes.process import Process, Session
+from sandbox_agent.hub.processes.processes import Processes
+from sandbox_agent.process import child_environment
 
 Tell = Callable[[dict[str, Any]], None]
 """Gets `terminalId` with `output`, what is new of it, or `exitStatus`; `truncated` when no more will be told."""
@@ -21,8 +23,6 @@ Tell = Callable[[dict[str, Any]], None]
 _OUTPUT_LIMIT = 1 << 20
 _TERMINALS = 256
 _KILL_GRACE = 1.0
-_LAST_OUTPUT = 0.2
-"""Seconds after the exit: what a background child writes later is not the command's output."""
 _TOLD_EVERY = 0.05
 _TOLD_LIMIT = 1 << 20
 """Characters of a terminal that are told to those who watch: they go into the history."""
@@ -79,34 +79,29 @@ class _Account:
 class _Terminal:
     """One command: keeps the newest output up to its limit, cut at a character boundary."""
 
-    def __init__(self, child: Child, limit: int, account: _Account | None) -> None:
-        self.child = child
+    def __init__(self, process: Process, limit: int, account: _Account | None) -> None:
+        self.process = process
         self.output = bytearray()
         self.is_truncated = False
         self.exited = asyncio.Event()
-        """Set when the command has ended and what it printed is known."""
+        """Set when the command has ended and what it printed is known, and told."""
         self.watch: asyncio.Task[None] | None = None
         self._limit = limit
         self._account = account
+        process.on_output = self._printed
 
     @property
     def exit_status(self) -> dict[str, Any] | None:
-        status = self.child.status
-        if status is None:
-            return None
-        return {"exitCode": None if status.signal else status.code, "signal": status.signal}
+        info = self.process.info
+        return None if self.process.is_running else {"exitCode": info.exit_code, "signal": info.signal}
 
     async def collect(self) -> None:
-        await self.child.pump(self.child.stdout, self._printed)
-        await self.child.exited()
-        await self.child.last_output(_LAST_OUTPUT)
+        await self.process.exited.wait()
         if self._account is not None:
             self._account.exited(self.exit_status)
         self.exited.set()
 
     def _printed(self, chunk: bytes) -> None:
-        if self.exited.is_set():
-            return
         if self._account is not None:
             self._account.printed(chunk)
         self.output += chunk
@@ -119,26 +114,29 @@ class _Terminal:
 
 
 class Terminals:
-    """Serves `terminal/*`. They die with it."""
+    """Serves `terminal/*`. They are among the processes of the server, and end with it."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], processes: Processes) -> None:
         self._environ = environ
+        self._processes = processes
         self._terminals: dict[str, _Terminal] = {}
         self._numbers = count(1)
 
-    async def create(self, wanted: CreateTerminal, cwd: str | None, tell: Tell | None) -> dict[str, Any]:
+    async def create(self, wanted: CreateTerminal, session: Session | None, tell: Tell | None) -> dict[str, Any]:
         if len(self._terminals) >= _TERMINALS:
             raise TooMany(f"{_TERMINALS} terminals are open already; release some")
         extra = {variable.name: variable.value for variable in wanted.env}
         # ACP agents send either a program with arguments or a whole shell line as the command.
-        program = [wanted.command, *wanted.args] if wanted.args else ["/bin/sh", "-c", wanted.command]
+        command = [wanted.command, *wanted.args] if wanted.args else ["/bin/sh", "-c", wanted.command]
+        cwd = wanted.cwd or (session.cwd if session is not None else None)
+        env = child_environment(self._environ, extra=extra)
         try:
-            child = Child.launch(program, cwd=wanted.cwd or cwd, env=child_environment(self._environ, extra=extra))
+            process = self._processes.start_for_agent(command, env, cwd, wanted.command, session)
         except (OSError, ValueError) as error:
             raise InvalidParams(f"terminal command {wanted.command!r} cannot be started: {error}") from None
         limit = _OUTPUT_LIMIT if wanted.output_byte_limit is None else min(wanted.output_byte_limit, _OUTPUT_LIMIT)
         terminal_id = f"host-terminal-{next(self._numbers)}"
-        terminal = _Terminal(child, limit, _Account(terminal_id, tell) if tell is not None else None)
+        terminal = _Terminal(process, limit, _Account(terminal_id, tell) if tell is not None else None)
         self._terminals[terminal_id] = terminal
         terminal.watch = asyncio.create_task(terminal.collect(), name=terminal_id)
         return {"terminalId": terminal_id}
@@ -155,7 +153,7 @@ class Terminals:
                 await terminal.exited.wait()  # as long as the command takes; the agent can kill it
                 return terminal.exit_status or {}
             case "terminal/kill":
-                terminal.child.signal_group(signal.SIGKILL)
+                await terminal.process.signal(signal.SIGKILL)
                 return {}
             case "terminal/release":
                 await self._release(terminal_id)
@@ -169,10 +167,9 @@ class Terminals:
         terminal = self._terminals.pop(terminal_id, None)
         if terminal is None:
             return
-        terminal.child.signal_group(signal.SIGKILL)
+        await terminal.process.release()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_KILL_GRACE):
                 await terminal.exited.wait()
         if terminal.watch is not None:
             terminal.watch.cancel()
-        await terminal.child.end(within=_KILL_GRACE)

@@ -6,20 +6,25 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sandbox_agent.core.frames import META
+from sandbox_agent.core import versions
 from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.core.json_values import as_object
 from sandbox_agent.core.session import Session
+from sandbox_agent.core.users import OWNER, User
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import TooMany, UnknownConnection
-from sandbox_agent.hub.clients.connection import Connection, Dispatch
+from sandbox_agent.hub.clients.connection import Connection, Dispatch, wants
+from sandbox_agent.hub.clients.correlation import correlating
 from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.store.base import Store
 
 
 class Clients(Mapping[ConnectionId, Connection]):
-    def __init__(self, store: Store, *, limit: int, window_bytes: int) -> None:
+    def __init__(self, store: Store, *, limit: int, window_bytes: int, correlation_bytes: int) -> None:
         self._store = store
         self._limit = limit
         self._window_bytes = window_bytes
+        self._correlation_bytes = correlation_bytes
         self.by_id: dict[ConnectionId, Connection] = {}
         """For the hot path, which looks a connection up for every message; to be looked at only."""
         self._item_listeners: set[ConnectionId] = set()
@@ -47,26 +52,33 @@ class Clients(Mapping[ConnectionId, Connection]):
         *,
         kind: type[Connection],
         connection_id: ConnectionId | None,
+        user: User = OWNER,
     ) -> Connection:
         """A new connection for a client that said `params` in its `initialize`."""
-        capabilities, info = params.get("clientCapabilities"), params.get("clientInfo")
+        version = versions.chosen_version(params)
+        said = as_object(versions.initialize_request(params, from_=version, to=Version.V1))
+        capabilities, info = said.get("clientCapabilities"), said.get("clientInfo")
+        if wants(capabilities, "legacyEvents"):
+            kind = correlating(kind, self._store, waiting_bytes=self._correlation_bytes)
         connection = kind(
             connection_id or new_connection_id(),
             agent,
             capabilities if isinstance(capabilities, dict) else {},
             info if isinstance(info, dict) else {},
+            version,
             lambda own, part: Stream(self._store, own, memory_limit=self._window_bytes // part),
             dispatch,
+            user,
         )
         self.by_id[connection.id] = connection
-        if _wants_items(capabilities):
+        if wants(capabilities, "itemCompleted"):
             self._item_listeners.add(connection.id)
         return connection
 
-    def find(self, connection_id: str) -> Connection:
-        """Raises UnknownConnection."""
+    def find(self, connection_id: str, user: User = OWNER) -> Connection:
+        """Raises UnknownConnection, also for a connection of another user."""
         found = self.by_id.get(ConnectionId(connection_id))
-        if found is None:
+        if found is None or found.user != user:
             raise UnknownConnection(connection_id)
         return found
 
@@ -96,9 +108,3 @@ class Clients(Mapping[ConnectionId, Connection]):
 
 def new_connection_id() -> ConnectionId:
     return ConnectionId(f"conn_{secrets.token_urlsafe(16)}")
-
-
-def _wants_items(capabilities: Any) -> bool:
-    meta = capabilities.get("_meta") if isinstance(capabilities, dict) else None
-    ours = meta.get(META) if isinstance(meta, dict) else None
-    return isinstance(ours, dict) and ours.get("itemCompleted") is True

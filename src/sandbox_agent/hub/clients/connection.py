@@ -8,10 +8,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
 
-from sandbox_agent.core.frames import Frame
+from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.session import Client
+from sandbox_agent.core.users import OWNER, User
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import AgentExited, AgentTimeout, SandboxAgentError, UnknownConnection
 from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.hub.clients.waiters import Answered, Deadlines, Waiter
@@ -26,6 +28,8 @@ class Connection:
 
     echoes: ClassVar[bool] = False
     """Whether answers that somebody waited for are on the stream too."""
+    is_correlated: ClassVar[bool] = False
+    """Whether messages to it say what the earlier API would have said of them."""
 
     def __init__(
         self,
@@ -33,13 +37,27 @@ class Connection:
         agent: AgentId,
         capabilities: dict[str, Any],
         client_info: dict[str, Any],
+        version: Version,
         open_stream: OpenStream,
         dispatch: Dispatch,
+        user: User = OWNER,
     ) -> None:
         self.id = connection_id
+        self.user = user
+        """Who opened it; nobody else may use it."""
         self.agent = agent
         self.client_info = client_info
-        self.client = Client(connection_id, _claims(capabilities), client_info)
+        self.version = version
+        """The version of ACP that the client speaks, whatever its agent does."""
+        self.client = Client(
+            connection_id,
+            _claims(capabilities),
+            client_info,
+            version,
+            wants(capabilities, "asSpoken"),
+            user.name,
+            user.may_prompt,
+        )
         self.stream = open_stream(connection_stream(connection_id), 1)
         self.created = time.time()
         self.last_used = time.monotonic()
@@ -112,6 +130,15 @@ class Connection:
         """An event for this connection alone."""
         self.stream.append_own([line])
 
+    def deliver_own_lines(self, session: SessionId | None, lines: list[bytes]) -> None:
+        """Events for this connection alone."""
+        self.stream.append_own(lines)
+
+    def deliver_replayed(self, session: SessionId, lines: list[bytes]) -> None:
+        """Events for this connection alone, out of a history: all that can be said of them has been."""
+        for line in lines:
+            self.deliver_own(session, line)
+
     def reply(self, ticket: int, line: bytes, session: SessionId | None, method: str) -> None:
         """Hand an answer to whoever waits for it, else put it on the stream."""
         if not self._hand_over(ticket, line):
@@ -160,3 +187,10 @@ def _claims(capabilities: dict[str, Any]) -> frozenset[tuple[str, ...]]:
         if value is True or (isinstance(value, dict)):
             found.add(path)
     return frozenset(found)
+
+
+def wants(capabilities: Any, what: str) -> bool:
+    """Whether a client asks for something of ours in its capabilities."""
+    meta = capabilities.get("_meta") if isinstance(capabilities, dict) else None
+    ours = meta.get(META) if isinstance(meta, dict) else None
+    return isinstance(ours, dict) and ours.get(what) is True

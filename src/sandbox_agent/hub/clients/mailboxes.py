@@ -48,6 +48,9 @@ class MailboxConnection(Connection):
     def deliver_own(self, session: SessionId | None, line: bytes) -> None:
         self._stream_of(session).append_own([line])
 
+    def deliver_own_lines(self, session: SessionId | None, lines: list[bytes]) -> None:
+        self._stream_of(session).append_own(lines)
+
     def reply(self, ticket: int, line: bytes, session: SessionId | None, method: str) -> None:
         if method in _NAMELESS and session is not None:
             line = _naming(line, session)

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sandbox_agent.core import frames
+from sandbox_agent.core import frames, versions
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.core.session import Client
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import InvalidParams, RemoteError, SandboxAgentError
 from sandbox_agent.hub.clients.connection import Connection
 
@@ -35,15 +36,31 @@ _META_BYTES, _BACKSLASH = META.encode(), ord("\\")
 _NOTHING = Ours()
 
 
+class Asked(msgspec.Struct, frozen=True):
+    method: str
+    params: dict[str, Any]
+
+
 class Request(msgspec.Struct, frozen=True):
     connection: Connection
     ticket: int
     frame: Frame
     raw: bytes
+    asked: Asked | None = None
+    """What the client said, where it speaks another version than the rest of the hub."""
+    given: list[bytes] = msgspec.field(default_factory=list)
+    """Its answer, once there is one. Work may go on behind it, and be cancelled or fail then: that is no second one."""
 
     @property
     def method(self) -> str:
         return self.frame.method or ""
+
+    def in_version_1(self) -> Request:
+        """The same request as the hub reads it. Raises InvalidParams when its params are no object."""
+        params = self.params()
+        method, said = versions.request(self.method, params, from_=self.connection.version, to=Version.V1)
+        raw = frames.request(self.frame.key, method, said)
+        return Request(self.connection, self.ticket, frames.parse(raw), raw, Asked(self.method, params), self.given)
 
     @property
     def behalf(self) -> tuple[Client, bytes]:
@@ -77,7 +94,17 @@ class Request(msgspec.Struct, frozen=True):
             raise InvalidParams(f"params of {self.method}: sessionId is missing")
         return named(self.frame.session, self.ours(), self.connection.agent)
 
-    def answer(self, value: Any, session: SessionId | None = None) -> None:
+    def answer(self, value: Any, session: SessionId | None = None, known: dict[str, Any] | None = None) -> None:
+        """`known` is what the session offers, where the answer may not say it."""
+        if self.asked is not None:
+            value = versions.result(
+                self.asked.method,
+                value,
+                from_=Version.V1,
+                to=self.connection.version,
+                asked=self.asked.params,
+                known=known,
+            )
         self.give(frames.result(self.frame.key, value), session)
 
     def fail(self, error: SandboxAgentError, session: SessionId | None = None) -> None:
@@ -85,9 +112,13 @@ class Request(msgspec.Struct, frozen=True):
             body = frames.to_json(error.body)
             self.give(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self.frame.key, body), session)
         else:
-            self.give(frames.failure(self.frame.key, error), session)
+            where = session or self.frame.session
+            self.give(frames.failure(self.frame.key, error, agent=self.connection.agent, session=where), session)
 
     def give(self, line: bytes, session: SessionId | None = None) -> None:
+        if self.given:
+            return
+        self.given.append(line)
         self.connection.reply(self.ticket, line, session or self.frame.session, self.method)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import StreamKey
@@ -21,8 +22,7 @@ _FEW = 16
 """So many events are pushed; a burst of more is better gathered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """Neighbouring events: `first_id` and following."""
 
     first_id: int
@@ -68,9 +68,17 @@ class Stream:
                 reader.wake.set()
 
     def append_own(self, lines: Sequence[bytes]) -> None:
-        """Number lines that belong to this stream alone. They end with the server, so nothing has to be flushed."""
+        """Number lines that belong to this stream alone. They end with the server, so nothing has to be flushed.
+
+        After its end there is nobody to tell: its record may be dropped by then, and must not begin anew."""
+        if self.end_reason is not None:
+            return
         kept = list(lines)
         self.append(self.own, self._store.append(self.own, "server", kept, flush=False), kept)
+
+    def forget(self, stream: StreamKey) -> None:
+        """A session's history is deleted: what was told of it and has left memory is a gap from now on."""
+        self._window.forget(stream)
 
     def end(self, reason: str) -> None:
         self.end_reason = self.end_reason or reason

@@ -36,9 +36,8 @@ class AgentExtensions:
         listings = await asyncio.to_thread(lambda: [self._catalog.describe(agent) for agent in self._catalog.ids()])
         agents = []
         for listing in listings:
-            running = self._agents.find(AgentId(listing.id))
             more = {
-                "running": running is not None and running.is_ready,
+                "running": listing.id in self._agents.running,
                 "installing": self._installs.latest(AgentId(listing.id)),
             }
             agents.append({**msgspec.to_builtins(listing), **more})

@@ -22,6 +22,10 @@ class _OnPath(msgspec.Struct, rename="camel"):
     recursive: bool = False
 
 
+class _Listed(msgspec.Struct):
+    path: str = "."
+
+
 class _Content(msgspec.Struct, rename="camel"):
     path: str
     content: str
@@ -51,7 +55,7 @@ class FileExtensions:
         }
 
     async def _list_entries(self, request: Request) -> dict[str, Any]:
-        path = request.read(_OnPath).path
+        path = request.read(_Listed).path
         return {"entries": await self._files.list_entries(path, base=await self._base(request))}
 
     async def _read_file(self, request: Request) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sandbox_agent.errors import InvalidParams
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.extensions.extensions import Method
 from sandbox_agent.hub.sessions.history import EventsWanted
+from sandbox_agent.hub.sessions.search import SearchResult, SearchWanted
 from sandbox_agent.hub.sessions.sessions import Sessions
 from sandbox_agent.hub.sessions.views import session_info
 from sandbox_agent.store.base import SessionFilter
@@ -26,6 +27,10 @@ class _Listing(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
 
+class _Queued(msgspec.Struct, rename="camel"):
+    prompt_id: str
+
+
 class SessionExtensions:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -33,15 +38,17 @@ class SessionExtensions:
             "_sandboxagent/session/detach": self._detach,
             "_sandboxagent/session/list_models": self._list_models,
             "_sandboxagent/session/set_metadata": self._set_metadata,
+            "_sandboxagent/session/take_back": self._take_back,
             "_sandboxagent/session/terminate": self._terminate,
             "_sandboxagent/session/events": self._events,
             "_sandboxagent/session/get": self._get,
             "_sandboxagent/session/list": self._list,
+            "_sandboxagent/session/search": self._search,
         }
 
     async def _detach(self, request: Request) -> dict[str, Any]:
         record = await self._sessions.resolve(request.target())
-        self._sessions.detach(request.connection.id, record)
+        self._sessions.detach(request.connection, record)
         return {}
 
     async def _list_models(self, request: Request) -> dict[str, Any]:
@@ -56,10 +63,15 @@ class SessionExtensions:
             raise InvalidParams(f"params of {request.method}: metadata must be an object")
         merged = {**record.metadata, **metadata}
         record.metadata = {name: value for name, value in merged.items() if value is not None}
-        if isinstance(metadata.get("title"), str):
-            record.title = metadata["title"]
-        self._sessions.save(record)
+        title = metadata.get("title", record.title)
+        if isinstance(title, str | None):
+            record.title = title
+        self._sessions.describe_anew(record)
         return {"metadata": record.metadata}
+
+    async def _take_back(self, request: Request) -> dict[str, Any]:
+        record = await self._sessions.resolve(request.target())
+        return {"takenBack": self._sessions.take_back(record, request.read(_Queued).prompt_id)}
 
     async def _terminate(self, request: Request) -> dict[str, Any]:
         await self._sessions.end.terminate(await self._sessions.resolve(request.target()))
@@ -80,6 +92,10 @@ class SessionExtensions:
             answer["_meta"] = {META: {"unreadable": unreadable}}
         return answer if page.next_cursor is None else {**answer, "nextCursor": page.next_cursor}
 
+    async def _search(self, request: Request) -> SearchResult:
+        return await self._sessions.search.find(request.read(SearchWanted))
+
     async def _events(self, request: Request) -> dict[str, Any]:
         wanted = request.read(EventsWanted)
-        return await self._sessions.history.page(await self._sessions.look_up(request.target()), wanted)
+        record = await self._sessions.look_up(request.target())
+        return await self._sessions.history.page(record, wanted, is_correlated=request.connection.is_correlated)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionId, SessionKey
-from sandbox_agent.errors import SandboxAgentError, ShuttingDown
+from sandbox_agent.core.json_values import read_json
+from sandbox_agent.core.methods import RUNTIME_ERROR
+from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.errors import SandboxAgentError, ShuttingDown, StoreError
 from sandbox_agent.history.replay import Replayer
+from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
+from sandbox_agent.history.universal.correlation import correlated
+from sandbox_agent.history.wording import Wording, version_at
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.sessions.inventory import Inventory
@@ -18,7 +25,35 @@ from sandbox_agent.store.base import Entry, SessionRecord, Store
 
 _REPLAY_CHUNK = 4096
 
-Convert = Callable[[Entry], list[bytes]]
+_CORRELATED_CHUNK = 250
+"""Entries that are folded into events of the earlier API in one go."""
+
+_HELD_READS = 8
+
+Convert = Callable[[Entry, Sequence[UniversalEvent]], list[bytes]]
+
+
+class _Held:
+    """Lines for a client that is still to be told of its session: they are held for some reads of the history."""
+
+    def __init__(self, connection: Connection, session: SessionId, tell: Callable[[], None]) -> None:
+        self._connection = connection
+        self._session = session
+        self._tell: Callable[[], None] | None = tell
+        self._lines: list[list[bytes]] = []
+
+    def deliver(self, lines: list[bytes]) -> None:
+        self._lines.append(lines)
+        if self._tell is None or len(self._lines) > _HELD_READS:
+            self.release()
+
+    def release(self) -> None:
+        if self._tell is not None:
+            tell, self._tell = self._tell, None
+            tell()
+        held, self._lines = self._lines, []
+        for lines in held:
+            _deliver(self._connection, self._session, lines)
 
 
 class Attach:
@@ -29,9 +64,17 @@ class Attach:
         self._waking = waking
 
     async def announce(self, connection: Connection, record: SessionRecord, tell: Callable[[], None]) -> None:
-        """`tell` the client of its new session, then deliver what the agent has sent since, then attach."""
-        tell()
-        await self._catch_up(connection, record.key, _updates_of)
+        """`tell` the client of its new session, then deliver what the agent has sent since, then attach.
+
+        All in one step, once that is read: who is told may prompt at once, and is attached by that, and what is read
+        afterwards would come twice. Only an agent that never stops talking is not waited for."""
+        held = _Held(connection, record.session_id, tell)
+        try:
+            await self._catch_up(connection, record, _updates_of, held=held)
+        except StoreError as error:  # it has its session, so that this must be told otherwise
+            held.release()
+            _deliver(connection, record.session_id, [_unreadable(record.session_id, error)])
+            self._attach(connection, record.key)
 
     async def load(self, connection: Connection, record: SessionRecord) -> dict[str, Any]:
         """Replay the session to the one who asked, attach it, and wake the session if the agent can."""
@@ -43,72 +86,121 @@ class Attach:
         except SandboxAgentError as error:  # it can be read all the same; a prompt will say why it cannot go on
             note = {"readOnly": True, "reason": str(error)}
         await self._replay_parent(connection, record)
-        replayer = Replayer(record.session_id)
-        await self._catch_up(connection, record.key, replayer.feed, finish=replayer.finish)
+        replayer = Replayer(record.session_id, record.spoken)
+        await self._catch_up(connection, record, replayer.feed, finish=replayer.finish, is_replay=True)
+        self._tell_state(connection, record.key)
         return _described(record, **note)
 
     async def resume(self, connection: Connection, record: SessionRecord) -> dict[str, Any]:
         """Attach without replay."""
         await self._waking.live(record.key)
         self._attach(connection, record.key)
+        self._tell_state(connection, record.key)
         return _described(record)
+
+    def join(self, connection: Connection, record: SessionRecord) -> None:
+        """Attach one who has read the history, and wake nothing: questions that wait are for it too from now on."""
+        self._attach(connection, record.key)
 
     async def _replay_parent(self, connection: Connection, record: SessionRecord) -> None:
         """A fork's conversation begins with its parent's, up to the moment of the fork."""
-        origin = record.offered.get("forkedFrom")
-        if not origin:
+        found = await self._inventory.origin(record)
+        if found is None:
             return
-        parent = SessionKey(record.agent, SessionId(origin["sessionId"]))
-        grandparent = self._inventory.held(parent) or await self._store.get_session(parent)
-        if grandparent is not None:
-            await self._replay_parent(connection, grandparent)
-        replayer = Replayer(record.session_id)
+        parent, until = found
+        await self._replay_parent(connection, parent)
+        replayer = Replayer(record.session_id, parent.spoken)
+        wording = Wording(record.session_id, to=_read_by(connection), spoken=parent.spoken, is_replay=True)
         cursor = 0
-        while cursor < origin["sequence"]:
-            limit = min(_REPLAY_CHUNK, origin["sequence"] - cursor)
-            entries = await self._store.read(parent.stream, after=cursor, limit=limit)
+        while cursor < until:
+            entries = await self._store.read(parent.key.stream, after=cursor, limit=min(_REPLAY_CHUNK, until - cursor))
             if not entries:
                 break
             cursor = entries[-1].sequence
-            lines = [line for entry in entries if entry.sequence <= origin["sequence"] for line in replayer.feed(entry)]
+            old = [entry for entry in entries if entry.sequence <= until]
+            lines = [line for entry in old for line in wording.of(entry.sequence, replayer.feed(entry))]
             _deliver(connection, record.session_id, [_renamed(line, record.session_id) for line in lines])
-        _deliver(connection, record.session_id, [_renamed(line, record.session_id) for line in replayer.finish()])
+        left = wording.of(until, replayer.finish())
+        _deliver(connection, record.session_id, [_renamed(line, record.session_id) for line in left])
 
     async def _catch_up(
         self,
         connection: Connection,
-        key: SessionKey,
+        record: SessionRecord,
         convert: Convert,
         finish: Callable[[], list[bytes]] = list,
+        *,
+        is_replay: bool = False,
+        held: _Held | None = None,
     ) -> None:
         """Deliver the history so far and attach in the very step in which nothing is missing any more."""
+        key, agent = record.key, self._agents.of(record.key)
+        wording = Wording(key.session, to=_read_by(connection), spoken=record.spoken, is_replay=is_replay)
+        session = agent.sessions.get(key.session)
+        deliver = held.deliver if held is not None else partial(_deliver, connection, key.session)
+        if session is not None:
+            deliver(wording.opened(agent.version, read_json(session.opened)))
+        events_of = _events_of(connection, record)
+        limit = _CORRELATED_CHUNK if connection.is_correlated else _REPLAY_CHUNK
         cursor = 0
         while cursor < self._store.last_sequence(key.stream):
-            entries = await self._store.read(key.stream, after=cursor, limit=_REPLAY_CHUNK)
+            entries = await self._store.read(key.stream, after=cursor, limit=limit)
             if not entries:
                 break
             cursor = entries[-1].sequence
-            _deliver(connection, key.session, [line for entry in entries for line in convert(entry)])
-        _deliver(connection, key.session, finish())
-        self._attach(connection, key)
+            made = [(entry.sequence, convert(entry, events_of(entry))) for entry in entries]
+            deliver([line for at, lines in made for line in wording.of(at, lines)])
+        deliver(wording.of(cursor, finish()))
+        if held is not None:
+            held.release()
+        self._attach(connection, key, wording.translator if wording.is_at(agent.version) else None)
 
-    def _attach(self, connection: Connection, key: SessionKey) -> None:
-        agent = self._agents.get(key.agent)
+    def _attach(self, connection: Connection, key: SessionKey, translator: UpdateTranslator | None = None) -> None:
+        agent = self._agents.of(key)
         if not connection.is_closed:
             agent.open(key.session)
-            agent.attach(connection.client, key.session)
+            agent.attach(connection.client, key.session, translator)
+
+    def _tell_state(self, connection: Connection, key: SessionKey) -> None:
+        """Version 2 wants to know what a session does before the answer that attaches to it."""
+        agent = self._agents.of(key)
+        if connection.client.hears(agent.version) is Version.V2 and not connection.is_closed:
+            connection.deliver_own(key.session, agent.snapshot(key.session))
+
+
+def _read_by(connection: Connection) -> Version | None:
+    return None if connection.client.hears_all else connection.version
 
 
 def _deliver(connection: Connection, session: SessionId, lines: list[bytes]) -> None:
-    for line in lines:
-        connection.deliver_own(session, line)
+    if lines:
+        connection.deliver_replayed(session, lines)
 
 
-def _updates_of(entry: Entry) -> list[bytes]:
+def _events_of(connection: Connection, record: SessionRecord) -> Callable[[Entry], Sequence[UniversalEvent]]:
+    """What the earlier API made of each entry, for those who ask for it and read what was really said."""
+    if not connection.is_correlated:
+        return lambda _: ()
+    converter = UniversalEvents(record.alias or record.session_id, native_session_id=record.native)
+
+    def events_of(entry: Entry) -> Sequence[UniversalEvent]:
+        events = converter.feed(entry)
+        return events if version_at(record.spoken, entry.sequence) is connection.version else ()
+
+    return events_of
+
+
+def _unreadable(session: SessionId, error: StoreError) -> bytes:
+    message = f"what the agent has sent so far stands in the history, which cannot be read now: {error.detail}"
+    params = {"sessionId": session, "code": error.kind, "message": message, "details": error.data}
+    return frames.notification(RUNTIME_ERROR, params)
+
+
+def _updates_of(entry: Entry, events: Sequence[UniversalEvent]) -> list[bytes]:
     """What was told about a session, but not questions and answers."""
     frame = frames.parse(entry.envelope)
     is_told = entry.source != "client" and not frame.is_answer and not frame.is_request
-    return [entry.envelope] if is_told else []
+    return [correlated(entry.envelope, events)] if is_told else []
 
 
 def _renamed(line: bytes, session: SessionId) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,8 @@ import msgspec
 
 from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
-from sandbox_agent.core.ids import SessionId, SessionKey, SessionName
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, SessionName
+from sandbox_agent.core.json_values import as_object, as_text
 from sandbox_agent.errors import Conflict, InvalidParams, UnknownSession
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.views import summarize
@@ -32,6 +33,8 @@ class Inventory:
         self._by_id: dict[SessionId, set[SessionKey]] = {}
         self._aliases: dict[str, SessionKey] = {}
         self._reserved: set[str] = set()
+        self._deletions = 0
+        self._barred: set[tuple[AgentId, str]] = set()
 
     def held(self, key: SessionKey) -> SessionRecord | None:
         return self._held.get(key)
@@ -53,7 +56,11 @@ class Inventory:
         """The session with this id or alias, for one who will use it: there is one record of it from now on.
 
         Raises UnknownSession, and InvalidParams when several agents have it."""
-        return self._hold(await self.look_up(wanted))
+        while True:
+            deletions = self._deletions
+            found = await self._acquired(await self.look_up(wanted))
+            if deletions == self._deletions:  # else it may be one of those: nothing brings it back
+                return self._hold(self._held.get(found.key, found))
 
     async def look_up(self, wanted: SessionName) -> SessionRecord:
         """As `resolve`, for one who only reads."""
@@ -75,6 +82,57 @@ class Inventory:
                 f"name one in _meta[{META!r}].agent, over HTTP with ?agent="
             )
         return chosen[0]
+
+    async def find(self, key: SessionKey) -> SessionRecord | None:
+        """The record with this very key, for one who will change it."""
+        while True:
+            deletions = self._deletions
+            found = self._held.get(key) or await self._store.get_session(key)
+            if found is not None:
+                found = await self._acquired(found)
+            if deletions == self._deletions:
+                return None if found is None else self._hold(self._held.get(key, found))
+
+    async def safe(self) -> None:
+        """Return when all that is known of sessions so far is remembered for good: then it can be told."""
+        await self._store.safe()
+
+    def lose(self, key: SessionKey) -> SessionRecord | None:
+        """Another server has the session: what is known of it here is out of date."""
+        record = self._held.pop(key, None)
+        if record is not None:
+            self._drop_names(record)
+        return record
+
+    async def origin(self, record: SessionRecord) -> tuple[SessionRecord, int] | None:
+        """The session that this one is a fork of, and how far its history had come then; None if it was deleted."""
+        origin = as_object(record.offered.get("forkedFrom"))
+        sequence = origin.get("sequence")
+        if not isinstance(sequence, int):
+            return None
+        key = SessionKey(record.agent, SessionId(as_text(origin.get("sessionId"))))
+        parent = self._held.get(key) or await self._store.get_session(key)
+        if parent is None or parent.created != origin.get("created", parent.created):  # a later one has that id
+            return None
+        return parent, sequence
+
+    async def has_kept_its_name(self, record: SessionRecord) -> bool:
+        """Whether the agent would still mean this session by its name for it, and not another."""
+        if (record.agent, record.native) in self._barred or (record.native_id and record.name_given_to):
+            return False
+        first = await self.find(SessionKey(record.agent, SessionId(record.native)))
+        given_to = first.name_given_to if first is not None else None
+        return given_to == record.session_id if given_to is not None else True
+
+    def bar_name(self, agent: AgentId, native: str) -> None:
+        """The agent has given the name to a session of which nothing could be written down."""
+        self._barred.add((agent, native))
+
+    async def is_alias(self, name: str) -> bool:
+        """Whether a session is called so that has another id."""
+        if name in self._aliases or name in self._reserved:
+            return True
+        return any(record.session_id != name for record in await self._store.find_sessions(name))
 
     @asynccontextmanager
     async def reserved(self, alias: str | None) -> AsyncIterator[None]:
@@ -101,34 +159,43 @@ class Inventory:
         return record
 
     def save(self, record: SessionRecord) -> None:
+        """Keep what has changed of it; nothing if it was deleted meanwhile."""
+        if self._held.get(record.key) is not record:
+            return
         self._put(record)
         self._tell("session.updated", record)
 
     def end(self, record: SessionRecord, reason: str) -> None:
+        """As `save`, for one that has ended."""
+        if self._held.get(record.key) is not record:
+            return
         record.ended = time.time()
         record.ended_reason = reason
         self._put(record)
         self._tell("session.ended", record)
 
     async def delete(self, record: SessionRecord) -> None:
+        self._deletions += 1
         self._held.pop(record.key, None)
-        self._by_id.get(record.session_id, set()).discard(record.key)
-        if not self._by_id.get(record.session_id):
-            self._by_id.pop(record.session_id, None)
-        if record.alias:
-            self._aliases.pop(record.alias, None)
+        self._drop_names(record)
         await self._store.delete_session(record.key)
-        self._feed.tell("session.deleted", lambda: {"agent": record.agent, "sessionId": record.session_id})
+        self._tell("session.deleted", record)
 
     def observe(self, key: SessionKey, kind: str, line: bytes) -> None:
-        """Learn from an update: title, mode, config options."""
+        """Learn from an update: title, mode, config options, usage."""
         record = self._held.get(key)
         if record is None:
             return
         update = msgspec.json.decode(frames.params_of(line), type=_Update).update
         if kind == "session_info_update":
-            if isinstance(update.get("title"), str) and "title" not in record.metadata:  # a person's title stays
-                record.title = update["title"]
+            title = update.get("title", record.title)
+            if isinstance(title, str | None) and "title" not in record.metadata:  # a person's title stays
+                record.title = title
+        elif kind == "usage_update":
+            usage = _usage(update)
+            if usage == record.usage:
+                return
+            record.usage = usage
         else:
             record.offered = config_options.after_update(record.offered, kind, update)
         self.save(record)
@@ -140,8 +207,24 @@ class Inventory:
     async def page(self, matching: SessionFilter, *, cursor: str | None, limit: int) -> SessionPage:
         return await self._store.list_sessions(matching, cursor=cursor, limit=limit)
 
+    async def _acquired(self, record: SessionRecord) -> SessionRecord:
+        """The record as it is once nobody else can change it."""
+        if record.key not in self._held:
+            await self._store.acquire(record.key.stream)
+            if not self._store.is_immediate:
+                return await self._store.get_session(record.key) or record
+        return record
+
+    def _drop_names(self, record: SessionRecord) -> None:
+        self._by_id.get(record.session_id, set()).discard(record.key)
+        if not self._by_id.get(record.session_id):
+            self._by_id.pop(record.session_id, None)
+        if record.alias:
+            self._aliases.pop(record.alias, None)
+
     def _hold(self, record: SessionRecord) -> SessionRecord:
-        """Keep a record at hand while its session is in use."""
+        """Keep a record at hand while its session is in use. Raises StoreError when its history cannot go on."""
+        self.last_sequence(record)  # known from here on: what comes for the session later can be appended
         self._held[record.key] = record
         self._by_id.setdefault(record.session_id, set()).add(record.key)
         if record.alias:
@@ -156,6 +239,24 @@ class Inventory:
         self._store.put_session(record)
 
     def _tell(self, kind: str, record: SessionRecord) -> None:
-        self._feed.tell(
-            kind, lambda: {"agent": record.agent, "sessionId": record.session_id, "session": summarize(record)}
-        )
+        def view() -> dict[str, Any]:
+            return {"agent": record.agent, "sessionId": record.session_id, "session": summarize(record)}
+
+        if self._store.is_immediate:
+            self._feed.tell(kind, view)
+        else:
+            self._store.once_safe(lambda: self._feed.tell(kind, view))
+
+
+def _usage(update: Mapping[str, Any]) -> dict[str, Any]:
+    """What of it is worth keeping, whatever else the agent has put there."""
+    kept = {name: update[name] for name in ("used", "size") if _is_amount(update.get(name))}
+    cost = update.get("cost")
+    if isinstance(cost, dict) and _is_amount(cost.get("amount")):
+        currency = cost.get("currency")
+        kept["cost"] = {"amount": cost["amount"], **({"currency": currency[:10]} if isinstance(currency, str) else {})}
+    return kept
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 53

@@ -9,12 +9,15 @@ from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.core.json_values import as_object
+from sandbox_agent.core.passages import first_words
 from sandbox_agent.core.session import Phase
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import AgentUnsupported, RemoteError, SandboxAgentError, SessionEnded, UnknownSession
 from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request, named, read_ours, says_nothing
+from sandbox_agent.hub.quotas import Quotas
 from sandbox_agent.hub.sessions.establish import Established, NewSession, agent_params, read_wishes
 from sandbox_agent.hub.sessions.items import Items
 from sandbox_agent.hub.sessions.sessions import Sessions
@@ -32,6 +35,7 @@ class SessionRequests:
         items: Items,
         tasks: Tasks,
         environ: Mapping[str, str],
+        quotas: Quotas,
     ) -> None:
         self._agents = agents
         self._sessions = sessions
@@ -39,16 +43,17 @@ class SessionRequests:
         self._items = items
         self._tasks = tasks
         self._environ = environ
+        self._quotas = quotas
 
     def _plain(self, request: Request) -> Agent | None:
         """The agent of a live session of the connection's own agent, named by its id with nothing of ours beside it.
 
         That is what `resolve` prefers: most requests are such, and need no more than this look."""
-        agent = self._agents.find(request.connection.agent)
+        session = request.frame.session or SessionId("")
+        agent = self._agents.knowing(request.connection.agent, session)
         if agent is None or not agent.is_ready or not says_nothing(request.raw):
             return None
-        session = agent.sessions.get(request.frame.session)  # type: ignore[arg-type]  # None is no session
-        return agent if session is not None and session.phase is Phase.LIVE else None
+        return agent if agent.sessions[session].phase is Phase.LIVE else None
 
     def prompt(self, request: Request) -> None:
         turn_id = request.ours().turn_id
@@ -73,8 +78,11 @@ class SessionRequests:
         if record.ended is not None:
             ended = f"session {record.session_id!r} has ended: {record.ended_reason}"
             raise SessionEnded(ended, sessionId=record.session_id)
-        agent = self._agents.get(record.agent)
+        self._quotas.room_for_a_turn(record.key)
+        agent = self._agents.of(record.key)
         agent.open(record.session_id)
+        if record.first_prompt is None:
+            record.first_prompt = first_words(request.raw)
         self._items.turn_begins(record.key)
         agent.prompt(_addressed(request, record), turn_id)
 
@@ -89,24 +97,25 @@ class SessionRequests:
     async def _pass_on_later(self, request: Request) -> None:
         record = await self._sessions.resolve(request.target())
         await self._sessions.live(record)
-        self._agents.get(record.agent).call(_addressed(request, record))
+        self._agents.of(record.key).call(_addressed(request, record))
 
     def notify(self, connection: Connection, frame: Frame, raw: bytes, session: str) -> None:
         """Pass a notification on to the agent of the session that it names. Raises InvalidParams."""
         name = named(session, read_ours(raw, frame.method or ""), connection.agent)
         record = self._sessions.resolve_held(name)
+        user = connection.user.name
         if record is not None:
-            self._notify(record, frame, raw)
+            self._notify(record, frame, raw, user)
         else:
-            self._tasks.start(self._notify_later(name, frame, raw))
+            self._tasks.start(self._notify_later(name, frame, raw, user))
 
-    async def _notify_later(self, name: SessionName, frame: Frame, raw: bytes) -> None:
-        self._notify(await self._sessions.resolve(name), frame, raw)
+    async def _notify_later(self, name: SessionName, frame: Frame, raw: bytes, user: str | None) -> None:
+        self._notify(await self._sessions.resolve(name), frame, raw, user)
 
-    def _notify(self, record: SessionRecord, frame: Frame, raw: bytes) -> None:
-        agent = self._agents.get(record.agent)
+    def _notify(self, record: SessionRecord, frame: Frame, raw: bytes, user: str | None) -> None:
+        agent = self._agents.of(record.key)
         agent.open(record.session_id)
-        agent.notify(*_readdressed(frame, raw, record))
+        agent.notify(*_readdressed(frame, raw, record), user=user)
 
     async def create(self, request: Request) -> None:
         wishes = read_wishes(request)
@@ -125,7 +134,9 @@ class SessionRequests:
     async def fork(self, request: Request) -> None:
         parent = await self._sessions.resolve(request.target())
         wishes = read_wishes(request)
-        kept = {"cwd": parent.cwd or "/", "mcpServers": parent.mcp_servers}  # unless the client says otherwise
+        kept: dict[str, Any] = {"cwd": parent.cwd or "/", "mcpServers": parent.mcp_servers}  # unless the client differs
+        if parent.additional_directories:
+            kept["additionalDirectories"] = parent.additional_directories
         params = {**agent_params(request, wishes, self._environ, kept), "sessionId": parent.session_id}
         await self._sessions.live(parent)
         made = await self._sessions.establish(
@@ -143,8 +154,10 @@ class SessionRequests:
 
     async def _announce(self, request: Request, made: Established) -> None:
         record = made.record
+        await self._sessions.safe()
         ours = {"agent": record.agent, "alias": record.alias, **made.outcome}
-        answer = {**made.result, "_meta": {**as_object(made.result.get("_meta")), META: ours}}
+        meta = as_object(made.result.get("_meta"))
+        answer = {**made.result, "_meta": {**meta, META: {**as_object(meta.get(META)), **ours}}}
         await self._sessions.attach.announce(
             request.connection, record, lambda: request.answer(answer, record.session_id)
         )
@@ -185,25 +198,32 @@ class SessionRequests:
                 loaded=session,
             )
         )
+        await self._sessions.safe()
         request.answer(made.result, session)
 
     async def configure(self, request: Request) -> None:
         record = await self._sessions.resolve(request.target())
         await self._sessions.live(record)
-        agent = self._agents.get(record.agent)
+        agent = self._agents.of(record.key)
         params = request.params()
-        wish = config_options.translate(request.method, params, record.offered) or (request.method, params)
+        offered = record.offered
+        if agent.version is Version.V2:
+            offered = config_options.only_options(offered)
+        wish = config_options.translate(request.method, params, offered) or (request.method, params)
         try:
             result = await self._set(agent, record, wish, request)
         except RemoteError as error:
-            other = config_options.other_spelling(*wish, record.offered)
+            other = config_options.other_spelling(*wish, offered)
             if other is None or error.body.get("code") != AgentUnsupported.code:
                 raise
             wish = other
             result = await self._set(agent, record, wish, request)
         record.offered = config_options.after_set(record.offered, *wish, result)
+        if agent.version is Version.V2:
+            record.offered = config_options.with_current_mode(record.offered)
         self._sessions.save(record)
-        request.answer(result if result is not None else {}, record.session_id)
+        await self._sessions.safe()
+        request.answer(result if result is not None else {}, record.session_id, known=record.offered)
 
     async def _set(
         self, agent: Agent, record: SessionRecord, wish: tuple[str, dict[str, Any]], request: Request
@@ -222,8 +242,10 @@ class SessionRequests:
         record = await self._sessions.resolve(request.target())
         if request.method == "session/delete":
             await self._sessions.end.delete(record)
+            self._items.forget(record.key)
         else:
             await self._sessions.end.close(record)
+        await self._sessions.safe()
         request.answer({}, record.session_id)
 
 
@@ -231,7 +253,7 @@ def _addressed(request: Request, record: SessionRecord) -> Request:
     """The same request under the agent's own session id, where an alias was used."""
     if request.frame.session == record.session_id:
         return request
-    return Request(request.connection, request.ticket, *_readdressed(request.frame, request.raw, record))
+    return Request(request.connection, request.ticket, *_readdressed(request.frame, request.raw, record), request.asked)
 
 
 def _readdressed(frame: Frame, raw: bytes, record: SessionRecord) -> tuple[Frame, bytes]:

@@ -10,7 +10,8 @@ import msgspec
 from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.json_values import iso_time
-from sandbox_agent.core.methods import ELICITATION, PERMISSION, QUESTION
+from sandbox_agent.core.mcp_servers import describe_mcp_servers
+from sandbox_agent.core.methods import ELICITATION, PERMISSION, QUESTION, UPDATE
 from sandbox_agent.core.session import Ask, Session
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.store.base import SessionRecord
@@ -21,6 +22,10 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     agent: str
     alias: str | None
     title: str | None
+    first_prompt: str | None
+    """The beginning of the first prompt: a name for a session that has no title."""
+    last_error: str | None
+    """Why the newest turn failed; null if it did not."""
     cwd: str | None
     mode: str | None
     model: str | None
@@ -30,6 +35,14 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: str | None
     ended_reason: str | None
     event_count: int
+    native_session_id: str
+    """What the agent calls the session."""
+    additional_directories: list[str]
+    permission_mode: str | dict[str, Any] | None
+    """A policy by name, the rules of one, or a mode of the agent."""
+    mcp: dict[str, Any]
+    """The MCP servers by name, without the values of their variables and headers."""
+    skills: Any
     metadata: dict[str, Any]
 
 
@@ -82,7 +95,7 @@ def describe(
         **_summary(record),
         last_activity_at=iso_time(last_activity),
         is_live=is_live,
-        is_busy=bool(session and session.running is not None),
+        is_busy=session is not None and session.is_busy,
         queued_prompts=len(session.queue) if session is not None else 0,
         pending_permissions=[_pending(ask) for ask in asks if ask.method == PERMISSION],
         pending_questions=[_pending(ask) for ask in asks if ask.method in {QUESTION, ELICITATION}],
@@ -94,24 +107,32 @@ def describe(
 
 
 def session_info(record: SessionRecord) -> dict[str, Any]:
-    """A session as ACP's SessionInfo, with what ACP lacks under our key."""
-    ours = {
-        "agent": record.agent,
-        "alias": record.alias,
-        "createdAt": iso_time(record.created),
-        "ended": record.ended is not None,
-        "endedReason": record.ended_reason,
-        "eventCount": record.event_count,
-        "mode": record.mode,
-        "model": record.model,
-    }
+    """A session as ACP's SessionInfo, with what ACP lacks under our key: the same as over HTTP."""
+    said: dict[str, Any] = msgspec.to_builtins(summarize(record))
+    ours = {name: value for name, value in said.items() if name not in _ACP_NAMES and value is not None}
+    directories = said["additionalDirectories"]
     return {
         "sessionId": record.session_id,
         "cwd": record.cwd or "/",
+        **({"additionalDirectories": directories} if directories else {}),
+        "title": record.title,
+        "updatedAt": said["updatedAt"],
+        "_meta": {META: ours},
+    }
+
+
+_ACP_NAMES = frozenset({"sessionId", "cwd", "additionalDirectories", "title", "updatedAt"})
+
+
+def info_update(record: SessionRecord) -> bytes:
+    """ACP's `session_info_update` with what a client may have changed."""
+    update = {
+        "sessionUpdate": "session_info_update",
         "title": record.title,
         "updatedAt": iso_time(record.updated),
-        "_meta": {META: {name: value for name, value in ours.items() if value is not None}},
+        "_meta": {META: {"metadata": record.metadata}},
     }
+    return frames.notification(UPDATE, {"sessionId": record.session_id, "update": update})
 
 
 def _summary(record: SessionRecord) -> dict[str, Any]:
@@ -120,6 +141,8 @@ def _summary(record: SessionRecord) -> dict[str, Any]:
         "agent": record.agent,
         "alias": record.alias,
         "title": record.title,
+        "first_prompt": record.first_prompt,
+        "last_error": record.last_error,
         "cwd": record.cwd,
         "mode": record.mode,
         "model": record.model,
@@ -129,8 +152,18 @@ def _summary(record: SessionRecord) -> dict[str, Any]:
         "ended_at": None if record.ended is None else iso_time(record.ended),
         "ended_reason": record.ended_reason,
         "event_count": record.event_count,
+        "native_session_id": record.native,
+        "additional_directories": record.additional_directories,
+        "permission_mode": _permission_mode(record.permission_mode),
+        "mcp": describe_mcp_servers(record.mcp_servers),
+        "skills": record.skills,
         "metadata": record.metadata,
     }
+
+
+def _permission_mode(kept: str | None) -> Any:
+    """Rules are kept as JSON text, names as they are."""
+    return msgspec.json.decode(kept) if kept is not None and kept.startswith("{") else kept
 
 
 def _pending(ask: Ask) -> PendingRequest:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox_agent.mock_agent.turn import Misuse, Turn, TurnCancelled
 from sandbox_agent.mock_agent.wire import Refusal, encode
+from sandbox_agent.mock_agent.words.hosting import read_own, run_own, write_own
 from sandbox_agent.mock_agent.words.table import number, word
 
 PERMISSION_OPTIONS = [
@@ -90,33 +91,42 @@ async def elicit(turn: Turn, rest: str) -> None:
 @word(
     "read PATH [LINE [LIMIT]]",
     "reads a file through the client (`fs/read_text_file`; a relative PATH is taken from the session's "
-    "directory) and says its text",
+    "directory) and says its text; in version 2 the agent reads it itself",
 )
 async def read(turn: Turn, rest: str) -> None:
     path, *window = shlex_split(rest)
     params: dict[str, Any] = {"path": turn.resolve(path)}
     for key, given in zip(("line", "limit"), window, strict=False):
         params[key] = number(given, default=None, low=0, high=2**31)
+    if turn.client.version == 2:
+        turn.say(read_own(params["path"], line=params.get("line"), limit=params.get("limit")))
+        return
     answer = await turn.ask("fs/read_text_file", params)
     turn.say(_field(answer, "content"))
 
 
-@word("write PATH TEXT", "writes TEXT to a file through the client (`fs/write_text_file`)")
+@word("write PATH TEXT", "writes TEXT to a file through the client (`fs/write_text_file`), in version 2 itself")
 async def write(turn: Turn, rest: str) -> None:
     path, _, text = rest.partition(" ")
     if not path:
         raise Misuse("PATH is missing")
-    await turn.ask("fs/write_text_file", {"path": turn.resolve(path), "content": text})
+    if turn.client.version == 2:
+        write_own(turn.resolve(path), text)
+    else:
+        await turn.ask("fs/write_text_file", {"path": turn.resolve(path), "content": text})
     turn.say(f"Wrote {len(text)} characters to {turn.resolve(path)}")
 
 
 @word(
     "terminal CMD [ARG…]",
     "runs a command in the client's terminal (create, wait_for_exit, output, release; killed on cancel) as a "
-    "tool call with terminal content, and says exit code and output",
+    "tool call with terminal content, and says exit code and output; in version 2 in a terminal of its own",
 )
 async def terminal(turn: Turn, rest: str) -> None:
     command, *args = shlex_split(rest)
+    if turn.client.version == 2:
+        await run_own(turn, command, args)
+        return
     params = {"command": command, "args": args, "cwd": turn.session.cwd, "outputByteLimit": 1_000_000}
     terminal_id = _field(await turn.ask("terminal/create", params), "terminalId")
     this = {"terminalId": terminal_id}

@@ -17,11 +17,11 @@ import msgspec
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.errors import StoreError
+from sandbox_agent.store.batches import DamagedRow, Row, encode_loss, pack_rows, unpack_row
+from sandbox_agent.store.operations import Append
 from sandbox_agent.store.records import DamagedRecord, decode_record, encode_record
-from sandbox_agent.store.sqlite.batches import DamagedRow, Row, encode_loss, pack_rows, unpack_row
 from sandbox_agent.store.sqlite.database import DatabaseLock
 from sandbox_agent.store.sqlite.journal import journal_paths, read_journal
-from sandbox_agent.store.sqlite.operations import Append
 from sandbox_agent.store.sqlite.reading import select_session
 from sandbox_agent.store.sqlite.rebuilding import rebuild
 from sandbox_agent.store.sqlite.schema import open_database, open_reader, transaction, unusable
@@ -131,7 +131,9 @@ class _Check:
     def _check_streams(self) -> None:
         streams = self._connection.execute("SELECT id, name, last FROM streams ORDER BY id").fetchall()
         for stream, name, newest in streams:
-            if not name.startswith("dropped:"):
+            if not isinstance(name, str) or not isinstance(newest, int):
+                self._report.problems.append(Problem("file", f"stream {stream} has lost its name or its end"))
+            elif not name.startswith("dropped:"):
                 self._check_stream(stream, name, newest)
 
     def _check_stream(self, stream: int, name: str, newest: int) -> None:
@@ -142,6 +144,9 @@ class _Check:
             try:
                 unpack_row(first, last, body, checksum)
             except DamagedRow as error:
+                if not isinstance(first, int) or not isinstance(last, int):
+                    self._report.problems.append(Problem(name, f"batch {row_id} has lost its numbers"))
+                    continue
                 first = expected or min(first, last)  # what it says itself need not be true
                 self._found(name, f"entries {first} to {last} are damaged: {error}")
                 self._replace_batch(row_id, _loss(first, last, ended, _REPAIRED), body)
@@ -163,9 +168,9 @@ class _Check:
                     (stream, row.first, row.last, row.began, row.ended, row.body, row.checksum),
                 )
 
-    def _replace_batch(self, row_id: int, row: Row, damaged: bytes) -> None:
+    def _replace_batch(self, row_id: int, row: Row, damaged: bytes | None) -> None:
         if self._is_repair:
-            self._troubles.refuse_bytes(f"batch {row_id}, damaged", damaged)
+            self._troubles.refuse_bytes(f"batch {row_id}, damaged", damaged or b"")
             with transaction(self._connection):
                 self._connection.execute(
                     "UPDATE batches SET first = ?, body = ?, checksum = ? WHERE id = ?",
@@ -182,11 +187,11 @@ class _Check:
                 self._found(f"session {session} of {agent}", f"the record is damaged: {error}")
                 self._restore_record(agent, session, record)
 
-    def _restore_record(self, agent: AgentId, session: SessionId, damaged: bytes) -> None:
+    def _restore_record(self, agent: AgentId, session: SessionId, damaged: bytes | None) -> None:
         """Make a record of what the columns beside it say."""
         found = select_session(self._connection, SessionKey(agent, session)) if self._is_repair else None
         if found is not None:
-            self._troubles.refuse_bytes(f"record of session {session} of {agent}, damaged", damaged)
+            self._troubles.refuse_bytes(f"record of session {session} of {agent}, damaged", damaged or b"")
             encoded, _ = encode_record(found.record)
             with transaction(self._connection):
                 self._connection.execute(

@@ -12,12 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sandbox_agent.errors import StoreError
-from sandbox_agent.store.sqlite.batches import encode_loss
+from sandbox_agent.core.ids import CONNECTION_PREFIX
+from sandbox_agent.errors import StoreError, StoreInUse
+from sandbox_agent.store.batches import encode_loss
+from sandbox_agent.store.operations import Append, Drop, Operation, encode_operation
+from sandbox_agent.store.search import Findings, Query
+from sandbox_agent.store.sqlite.background import Background
 from sandbox_agent.store.sqlite.disk import Disk
+from sandbox_agent.store.sqlite.indexer import Indexer, ensure_identity
 from sandbox_agent.store.sqlite.intake import drop_connections, take_in
 from sandbox_agent.store.sqlite.journal import Journal, read_journal
-from sandbox_agent.store.sqlite.operations import Append, Drop, Operation, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
 from sandbox_agent.store.sqlite.schema import begin_epoch, open_database, open_reader, transaction, unusable
 from sandbox_agent.store.sqlite.troubles import Troubles
@@ -40,7 +44,9 @@ class Database:
         *,
         upkeep: Upkeep,
         memory_bytes: int,
+        search_text_bytes: int,
         disk: Disk,
+        background: Background,
     ) -> None:
         self.path = path
         self.pending = Pending()
@@ -50,9 +56,11 @@ class Database:
         self._memory_bytes = memory_bytes
         self._lock = DatabaseLock(path)
         self._disk = disk
+        self._background = background
         self._journal = Journal(path, disk=disk)
         self._number = 0
         self._is_open = False
+        self._search_text_bytes = search_text_bytes
         self._connections: list[sqlite3.Connection] = []
 
     def open(self) -> None:
@@ -78,6 +86,7 @@ class Database:
             return
         self._is_open = False
         self._readers.shutdown(wait=True, cancel_futures=True)
+        self._indexer.stop()
         is_stopped = self._writer.stop(CLOSE_SECONDS)
         if self.pending:
             _log.error("closed with %d operations in the journal at best (%s)", len(self.pending), self.path)
@@ -114,6 +123,14 @@ class Database:
         except sqlite3.Error as error:
             raise unusable(self.path, error) from error
 
+    async def search(self, query: Query, *, limit: int, each: int) -> Findings:
+        """Ask the index, for everything that was submitted. Raises NotFound, StoreError."""
+        if not self._is_open:
+            raise StoreError(f"the history database {self.path} is not open")
+        if self.pending:
+            self._writer.hasten()
+        return await self._indexer.find(query, limit=limit, each=each, pending=self._number if self.pending else 0)
+
     def look_up(self, ask: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask for one indexed row in the caller's thread. Raises StoreError."""
         if not self._is_open:
@@ -125,11 +142,15 @@ class Database:
             raise unusable(self.path, error) from error
 
     def _open(self) -> None:
+        self._indexer = Indexer(self.path, text_bytes=self._search_text_bytes, disk=self._disk)
+        self._indexer.make_room()
+        self.troubles.on_trouble = self._indexer.make_room
         connection = open_database(self.path, disk=self._disk)
         self._connections.append(connection)
         with transaction(connection):
             self.epoch = begin_epoch(connection)
             drop_connections(connection)
+            ensure_identity(connection)
         self._replay(connection)
         self._journal.open()
         self._reader = open_reader(self.path, disk=self._disk)
@@ -137,8 +158,17 @@ class Database:
         self._connections += [self._reader, self._inline_reader]
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         backlog = Backlog(self.pending, self._journal, self.troubles)
-        self._writer = Writer(connection, self.path, epoch=self.epoch, backlog=backlog, upkeep=self._upkeep)
+        self._writer = Writer(
+            connection,
+            self.path,
+            epoch=self.epoch,
+            backlog=backlog,
+            upkeep=self._upkeep,
+            on_commit=self._indexer.notify,
+            background=self._background,
+        )
         self._writer.start()
+        self._indexer.start()
         self._is_open = True
 
     def _replay(self, connection: sqlite3.Connection) -> None:
@@ -174,7 +204,7 @@ class Database:
 
 
 def _is_of_connection(operation: Operation) -> bool:
-    return isinstance(operation, Append | Drop) and operation.stream.startswith("connection:")
+    return isinstance(operation, Append | Drop) and operation.stream.startswith(CONNECTION_PREFIX)
 
 
 class DatabaseLock:
@@ -198,7 +228,7 @@ class DatabaseLock:
         except OSError as error:
             holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
-            raise StoreError(
+            raise StoreInUse(
                 f"the history database {self._database} is in use by another server (pid {holder}); "
                 "stop it, or give this one another data directory",
                 pid=holder,

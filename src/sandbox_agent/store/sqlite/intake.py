@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.store.records import decode_record
-from sandbox_agent.store.sqlite.batches import encode_loss, pack_rows
-from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
+from sandbox_agent.store.base import SessionRecord
+from sandbox_agent.store.batches import encode_loss, pack_rows
+from sandbox_agent.store.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
+from sandbox_agent.store.records import DamagedRecord, decode_record
 from sandbox_agent.store.sqlite.reading import SELECT_STREAM
 from sandbox_agent.store.sqlite.schema import transaction
 
@@ -156,8 +157,15 @@ def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
 
 
 def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]) -> None:
-    connection.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (stream,))
-    stream_id, last = connection.execute(f"{SELECT_STREAM} WHERE name = ?", (stream,)).fetchone()
+    stream_id, last = _find_stream(connection, stream)
+    begins = max(
+        (place for place, append in enumerate(appends) if append.first == 1 and not append.is_loss), default=-1
+    )
+    if begins > 0 or (begins == 0 and last):
+        # A stream of this name was dropped, and damage has taken what said so: this is another.
+        _drop_stream(connection, stream)
+        appends = appends[begins:]
+        stream_id, last = _find_stream(connection, stream)
     appends = _close_holes(appends, last)
     if not appends:
         return
@@ -170,6 +178,13 @@ def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKe
         ),
     )
     connection.execute("UPDATE streams SET last = ? WHERE id = ?", (appends[-1].last, stream_id))
+
+
+def _find_stream(connection: sqlite3.Connection, stream: StreamKey) -> tuple[int, int]:
+    """Its id, made if need be, and its newest entry."""
+    connection.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (stream,))
+    stream_id, last = connection.execute(f"{SELECT_STREAM} WHERE name = ?", (stream,)).fetchone()
+    return stream_id, last
 
 
 def _close_holes(appends: list[Append], last: int) -> list[Append]:
@@ -194,6 +209,7 @@ def _close_holes(appends: list[Append], last: int) -> list[Append]:
 
 def _put_session(connection: sqlite3.Connection, operation: PutSession) -> None:
     record = decode_record(operation.record, None)
+    _forget_namesake(connection, record)
     connection.execute(
         "INSERT OR REPLACE INTO sessions (agent, session, stream, alias, cwd, updated, is_ended, record, checksum)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -202,6 +218,17 @@ def _put_session(connection: sqlite3.Connection, operation: PutSession) -> None:
             record.ended is not None, operation.record, zlib.crc32(operation.record),
         ),
     )  # fmt: skip
+
+
+def _forget_namesake(connection: sqlite3.Connection, record: SessionRecord) -> None:
+    """Turns of a session that had this id, was deleted, and is still here because damage has taken that."""
+    found = connection.execute("SELECT record FROM sessions WHERE agent = ? AND session = ?", record.key).fetchone()
+    try:
+        created = decode_record(found[0], None).created if found else record.created
+    except DamagedRecord:
+        return  # nothing can be said
+    if created != record.created:
+        connection.execute("DELETE FROM turns WHERE agent = ? AND session = ?", record.key)
 
 
 def _put_turn(connection: sqlite3.Connection, operation: PutTurn) -> None:

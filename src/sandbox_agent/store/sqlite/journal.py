@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from sandbox_agent.store.operations import Operation, decode_operation
 from sandbox_agent.store.sqlite.disk import Disk
-from sandbox_agent.store.sqlite.operations import Operation, decode_operation
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 MAX_BYTES = 8 * SEGMENT_BYTES
@@ -205,7 +205,7 @@ def _record_at(content: bytes, offset: int) -> tuple[Operation | None, int] | No
         return None, start + length
     try:
         return decode_operation(payload), start + length
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
@@ -241,7 +241,7 @@ def _read_old(content: bytes) -> tuple[list[Operation], str | None]:
             if not payload or zlib.crc32(payload) != checksum:
                 raise msgspec.DecodeError("wrong checksum")
             operations.append(decode_operation(payload))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return operations, f"{len(content) - offset} bytes cannot be read: {error}"
         offset += _OLD_HEADER.size + length
     return operations, None

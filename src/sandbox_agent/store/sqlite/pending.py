@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
+from sandbox_agent.store.operations import Append, DeleteSession, Drop, Operation, PutSession, PutTurn
 
 _OVERHEAD = 200
 """What an operation weighs in memory besides its payload."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.store.base import SessionFilter, SessionRecord
+from sandbox_agent.store.batches import DamagedRow, unpack_row
 from sandbox_agent.store.entries import Page, lost_notice
 from sandbox_agent.store.paging import Position
 from sandbox_agent.store.records import DamagedRecord, decode_record
-from sandbox_agent.store.sqlite.batches import DamagedRow, unpack_row
 
 _ROW = "SELECT first, last, ended, body, checksum FROM batches"
 _SESSIONS = """SELECT record, sessions.checksum, coalesce(last, 0), agent, session, alias, cwd, updated, is_ended
@@ -116,7 +116,8 @@ class _Filling:
 
     def fill(self) -> int:
         try:
-            self._add(self._rows())
+            with closing(self._rows()) as rows:  # a full page leaves the rest: no question stays open
+                self._add(rows)
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
@@ -125,7 +126,7 @@ class _Filling:
                 raise
         return self._damaged
 
-    def _rows(self) -> Iterator[_Row]:
+    def _rows(self) -> Generator[_Row, None, None]:
         rows = self._connection.execute(f"{_ROW} WHERE stream = ? AND last > ? ORDER BY last", self._place)
         with closing(rows):
             for row in rows:

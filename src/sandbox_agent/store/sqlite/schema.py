@@ -70,6 +70,8 @@ def open_reader(path: Path, *, disk: Disk = REAL) -> sqlite3.Connection:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """A writing transaction: all of it, or nothing."""
+    if connection.in_transaction:  # one whose end failed as well: it would stand in the way of all that follow
+        connection.execute("ROLLBACK")
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -19,17 +19,28 @@ from pathlib import Path
 
 import msgspec
 
-from sandbox_agent.core.ids import SessionKey, StreamKey
-from sandbox_agent.errors import StoreError
+from sandbox_agent.core.ids import CONNECTION_PREFIX, SessionKey, StreamKey
+from sandbox_agent.errors import SandboxAgentError, StoreError
 from sandbox_agent.store import paging
-from sandbox_agent.store.base import Entry, Retention, SessionFilter, SessionPage, SessionRecord, Source, StoreHealth
+from sandbox_agent.store.base import (
+    Entry,
+    Lease,
+    Retention,
+    SessionFilter,
+    SessionPage,
+    SessionRecord,
+    Source,
+    StoreHealth,
+)
+from sandbox_agent.store.batches import ROW_BYTES, encode_lines, unpack_append
 from sandbox_agent.store.entries import Page
+from sandbox_agent.store.operations import Append, DeleteSession, Drop, PutSession, PutTurn
 from sandbox_agent.store.records import decode_record, encode_record
+from sandbox_agent.store.search import Findings, Query
 from sandbox_agent.store.sqlite import reading
-from sandbox_agent.store.sqlite.batches import ROW_BYTES, encode_lines, unpack_append
+from sandbox_agent.store.sqlite.background import THREADS, Background
 from sandbox_agent.store.sqlite.database import Database
 from sandbox_agent.store.sqlite.disk import REAL, Disk
-from sandbox_agent.store.sqlite.operations import Append, DeleteSession, Drop, PutSession, PutTurn
 from sandbox_agent.store.sqlite.writer import Pace, Upkeep
 
 _MANY = 1000
@@ -41,19 +52,30 @@ _log = logging.getLogger("sandbox_agent.store")
 class SqliteStore:
     """Not for use by several threads: all but the waiting happens on the event loop's."""
 
+    is_immediate = True
+
     def __init__(
         self,
         path: Path,
         *,
         retention: Retention,
         memory_bytes: int,
+        search_text_bytes: int,
         clock: Callable[[], float] = time.time,
         pace: Pace | None = None,
         disk: Disk = REAL,
+        background: Background = THREADS,
     ) -> None:
-        """`path` is the database file; journal and lock lie beside it."""
+        """`path` is the database file; journal, lock and search index lie beside it."""
         upkeep = Upkeep(pace or Pace(), retention, clock)
-        self._database = Database(path, upkeep=upkeep, memory_bytes=memory_bytes, disk=disk)
+        self._database = Database(
+            path,
+            upkeep=upkeep,
+            memory_bytes=memory_bytes,
+            search_text_bytes=search_text_bytes,
+            disk=disk,
+            background=background,
+        )
         self._clock = clock
         self._streams: dict[StreamKey, _StreamState] = {}
         self._waiting: list[tuple[StreamKey, _StreamState]] = []
@@ -70,6 +92,29 @@ class SqliteStore:
     async def close(self) -> None:
         self.flush()
         await asyncio.to_thread(self._database.close)
+
+    async def acquire(self, stream: StreamKey) -> Lease:
+        """The epoch is the whole database's: one server at a time has it."""
+        return Lease(self._database.epoch, self.last_sequence(stream))
+
+    def lost(self, stream: StreamKey) -> None:
+        return None
+
+    def watch(self, on_lost: Callable[[SessionKey, SandboxAgentError], None]) -> None:
+        pass  # nobody else can have a stream of this store
+
+    def once_safe(self, call: Callable[[], None]) -> None:
+        self.flush()
+        call()
+
+    async def safe(self) -> None:
+        self.flush()
+
+    def is_new(self, stream: StreamKey) -> bool:
+        return self.last_sequence(stream) == 0
+
+    async def newest(self, stream: StreamKey) -> int:
+        return self.last_sequence(stream)
 
     def append(self, stream: StreamKey, source: Source, lines: Sequence[bytes], *, flush: bool = True) -> int:
         state = self._streams.get(stream) or self._state(stream)
@@ -164,7 +209,8 @@ class SqliteStore:
     ) -> SessionPage:
         start = paging.decode_cursor(cursor) if cursor is not None else None
         after = start.after if start else None
-        since = start.moves if start and start.log == self._moves.name else self._moves.count
+        now = self._moves.look()
+        since = start.moves if start and start.log == self._moves.name else now
         limit = max(limit, 1)
         newer = self._newer_sessions()
         stored = await self._database.query(reading.select_sessions, matching, after, limit + len(newer) + 1)
@@ -173,7 +219,7 @@ class SqliteStore:
         page = merged[:limit]
         end = paging.position_of(page[-1]) if len(merged) > limit else None
         # No await between these: moves after this count are the next page's concern.
-        moves = self._moves.count
+        moves = self._moves.look()
         shown = {record.key for record in page}
         escaped = [
             key
@@ -190,10 +236,18 @@ class SqliteStore:
         self._database.troubles.damaged += len(unreadable)
         return SessionPage(page, following, unreadable)
 
+    async def search(self, query: Query, *, limit: int, each: int) -> Findings:
+        self.flush()
+        found = await self._database.search(query, limit=limit, each=each)
+        records = [await self.get_session(hits.key) for hits in found.sessions]
+        sessions = [hits for hits, record in zip(found.sessions, records, strict=True) if record is not None]
+        return Findings(sessions, found.is_complete)
+
     async def delete_session(self, key: SessionKey) -> None:
         self.flush()
         self._forget_stream(key.stream)
         self._updated.pop(key, None)
+        self._moves.forget(key)
         self._database.submit([DeleteSession(self._database.next_number(), key)])
 
     def put_turn(self, key: SessionKey, turn_id: str, answer: bytes | None) -> None:
@@ -243,9 +297,10 @@ class SqliteStore:
     def _state(self, stream: StreamKey) -> _StreamState:
         state = self._streams.get(stream)
         if state is None:
-            # While a drop is pending, the database still has the stream that was dropped.
-            is_dropped = self._database.pending.is_dropped(stream)
-            last = 0 if is_dropped else self._database.look_up(reading.select_last, stream)
+            # While a drop is pending, the database still has the stream that was dropped. Streams of connections that
+            # we do not know are new: those of earlier servers were dropped at the start.
+            is_new = stream.startswith(CONNECTION_PREFIX) or self._database.pending.is_dropped(stream)
+            last = 0 if is_new else self._database.look_up(reading.select_last, stream)
             state = self._streams[stream] = _StreamState(last)
         return state
 

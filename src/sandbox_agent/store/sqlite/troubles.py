@@ -10,12 +10,13 @@ import itertools
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from sandbox_agent.store.sqlite.operations import Operation, encode_operation
+from sandbox_agent.store.operations import Operation, encode_operation
 
 Part = Literal["journal", "database"]
 _log = logging.getLogger("sandbox_agent.store")
@@ -32,6 +33,8 @@ class Troubles:
         """Rows that could not be read as they were written, as often as somebody met one."""
         self.aside = self._find_aside()
         """The files that have been set aside, by this server or an earlier one."""
+        self.on_trouble: Callable[[], None] | None = None
+        """Called by whoever is the first to report some, in his thread."""
         self._lock = threading.Lock()
 
     @property
@@ -51,6 +54,8 @@ class Troubles:
             was_degraded = self.is_degraded
             self._problems[part] = problem
         if not was_degraded:
+            if self.on_trouble is not None:
+                self.on_trouble()
             _log.error("history is not being written, conversations go on: %s: %s (%s)", part, problem, self._path)
 
     def clear(self, part: Part) -> None:

@@ -1,21 +1,21 @@
-"""The one thread that writes to the database: group commit, retry, and clearing out."""
+"""The one who writes to the database, in the background: group commit, retry, and clearing out."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from sandbox_agent.store.base import Retention
-from sandbox_agent.store.sqlite.batches import ROW_BYTES
+from sandbox_agent.store.batches import ROW_BYTES
+from sandbox_agent.store.operations import DeleteSession, Drop, encode_operation
+from sandbox_agent.store.sqlite.background import Background, Rest, Steps
 from sandbox_agent.store.sqlite.intake import StaleEpochError, purge_dropped, remove_aged, remove_oldest, take_in
 from sandbox_agent.store.sqlite.journal import Journal
-from sandbox_agent.store.sqlite.operations import DeleteSession, Drop, encode_operation
 from sandbox_agent.store.sqlite.pending import Pending
 from sandbox_agent.store.sqlite.schema import transaction
 from sandbox_agent.store.sqlite.troubles import Troubles
@@ -35,6 +35,13 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     transaction_bytes: int = 8 * 1024 * 1024
     longest_retry: float = 5.0
     retention_interval: float = 60.0
+
+
+class OnCommit(Protocol):
+    """Told in the writer's thread that the database has everything up to the operation `number` (0: nothing new);
+    `has_dropped`: streams were dropped."""
+
+    def __call__(self, number: int, *, has_dropped: bool) -> None: ...
 
 
 class Upkeep(msgspec.Struct, frozen=True):
@@ -65,7 +72,15 @@ class Backlog(NamedTuple):
 
 class Writer:
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, *, epoch: int, backlog: Backlog, upkeep: Upkeep
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        *,
+        epoch: int,
+        backlog: Backlog,
+        upkeep: Upkeep,
+        on_commit: OnCommit,
+        background: Background,
     ) -> None:
         self._connection = connection
         self._path, self._file = path, path.stat()
@@ -73,25 +88,25 @@ class Writer:
         self._backlog = backlog
         self._pending, self._journal, self._troubles = backlog
         self._pace, self._retention, self._clock = upkeep.pace, upkeep.retention, upkeep.clock
+        self._on_commit = on_commit
         self._retry = _FIRST_RETRY
         self._has_dropped = True
         self._next_retention = 0.0
-        self._wake = threading.Event()
-        self._hurry = threading.Event()
-        self._closing = threading.Event()
-        self._made_room = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._wake = background.event()
+        self._hurry = background.event()
+        self._closing = background.event()
+        self._made_room = background.event()
+        self._worker = background.worker("store-writer", self._steps())
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self, timeout: float) -> bool:
-        """Commit what is pending and end; say whether the thread has ended in time."""
+        """Commit what is pending and end; say whether that was done in time."""
         self._closing.set()
         self._hurry.set()
         self._wake.set()
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self._worker.finish(timeout)
 
     def notify(self) -> None:
         """There is something to write."""
@@ -111,54 +126,61 @@ class Writer:
         self._hurry.set()
         self._made_room.wait(timeout)
 
-    def _run(self) -> None:
+    def _steps(self) -> Steps:
         while not (self._closing.is_set() and not len(self._pending)):
             try:
-                self._work()
-            except Exception as error:  # noqa: BLE001 - the thread must outlive a fault of ours
+                yield from self._work()
+            except Exception as error:  # noqa: BLE001 - the writer must outlive a fault of ours
                 _log.exception("the store's writer stumbled")
                 self._troubles.report("database", f"internal error: {error}")
-                self._fall_back()
+                yield self._fall_back()
             if self._closing.is_set() and self._troubles.has_problem("database"):
                 break
 
-    def _work(self) -> None:
+    def _work(self) -> Steps:
         if not self._pending:
-            self._wake.wait(0.01 if self._has_dropped else 1.0)
+            yield Rest(self._wake, 0.01 if self._has_dropped else 1.0)
         if self._pending:
             if not self._troubles.is_degraded:
-                self._hurry.wait(self._pace.linger)
+                yield Rest(self._hurry, self._pace.linger)
             if not self._closing.is_set():
                 self._hurry.clear()
         self._wake.clear()
         if self._pending or self._troubles.has_problem("database"):
-            self._guard(self._commit)
+            yield from self._guard(self._commit())
         if self._troubles.has_problem("journal"):
-            self._try_journal()
+            yield from self._try_journal()
         if not self._closing.is_set() and not self._troubles.has_problem("database"):
-            self._guard(self._clear_out)
+            yield from self._guard(self._clear_out())
 
-    def _guard(self, step: Callable[[], None]) -> None:
+    def _guard(self, steps: Steps) -> Steps:
         try:
-            step()
+            yield from steps
         except (sqlite3.Error, OSError, StaleEpochError) as error:
             self._troubles.report("database", str(error))
-            self._fall_back()
+            yield self._fall_back()
 
-    def _fall_back(self) -> None:
+    def _fall_back(self) -> Rest:
         self._pending.give_back()
-        self._closing.wait(self._retry)
+        rest = Rest(self._closing, self._retry)
         self._retry = min(self._retry * 2, self._pace.longest_retry)
+        return rest
 
-    def _commit(self) -> None:
+    def _commit(self) -> Steps:
         """Take in what is pending; if nothing is, find out whether the database can be written to."""
         operations = self._pending.take(self._pace.transaction_bytes)
         self._check_file()
+        yield None
         take_in(self._connection, self._epoch, operations, self._troubles.refuse)
+        yield None
         self._pending.settle()
+        yield None
+        number = operations[-1].number if operations else 0
         if operations:
-            self._journal.release(operations[-1].number)
-        self._has_dropped |= any(isinstance(operation, Drop | DeleteSession) for operation in operations)
+            self._journal.release(number)
+        has_dropped = any(isinstance(operation, Drop | DeleteSession) for operation in operations)
+        self._has_dropped |= has_dropped
+        self._on_commit(number, has_dropped=has_dropped)
         self._retry = _FIRST_RETRY
         self._made_room.set()
         self._troubles.clear("database")
@@ -169,36 +191,44 @@ class Writer:
         if (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise OSError(f"{self._path} was replaced while the server was running; restart the server")
 
-    def _try_journal(self) -> None:
+    def _try_journal(self) -> Steps:
         try:
             self._backlog.mend_journal()
         except OSError as error:
             self._troubles.report("journal", str(error))
-            self._closing.wait(min(self._retry, 1.0))
+            yield Rest(self._closing, min(self._retry, 1.0))
 
-    def _clear_out(self) -> None:
+    def _clear_out(self) -> Steps:
         if self._has_dropped:
             with transaction(self._connection):
                 self._has_dropped = purge_dropped(self._connection, _PURGE_ROWS) > 0
+            yield None
         if self._clock() >= self._next_retention:
             self._next_retention = self._clock() + self._pace.retention_interval
-            self._retain()
+            yield from self._retain()
         self._give_pages_back()
 
-    def _retain(self) -> None:
+    def _retain(self) -> Steps:
         """Remove what is too old or too much, in small steps; new work interrupts until the next time."""
         age, size = self._retention.age, self._retention.bytes
-        while age is not None and not self._hurry.is_set():
+        while age is not None and not self._is_hurried:
             with transaction(self._connection):
                 if not remove_aged(self._connection, self._clock() - age, _PURGE_ROWS):
                     break
-        while size is not None and not self._hurry.is_set():
+            yield None
+        while size is not None and not self._is_hurried:
             excess = self._used_bytes() - size
             if excess <= 0:
                 break
             with transaction(self._connection):
                 if not remove_oldest(self._connection, min(_PURGE_ROWS, 1 + excess // ROW_BYTES)):
                     break
+            yield None
+
+    @property
+    def _is_hurried(self) -> bool:
+        """Whether somebody waits for work that is there: what hastened us may be done by now."""
+        return self._hurry.is_set() and bool(self._pending)
 
     def _used_bytes(self) -> int:
         return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")

@@ -1,0 +1,99 @@
+"""`/permission` and `/question`: what agents wait for, and the answers. Whoever answers first, wherever, closes it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sandbox_agent.core.users import User
+from sandbox_agent.history.opencode.asks import Permission, Question, Reply
+from sandbox_agent.http.doors.opencode import bodies
+from sandbox_agent.http.doors.opencode.call import Call, Nothing
+from sandbox_agent.http.doors.opencode.errors import OpenCodeError, not_found
+from sandbox_agent.http.doors.opencode.live import Live
+from sandbox_agent.http.doors.opencode.presence import Presence
+from sandbox_agent.http.doors.opencode.sessions import Sessions
+from sandbox_agent.hub.hub import Hub
+from sandbox_agent.store.base import SessionRecord
+
+A = TypeVar("A", Permission, Question)
+
+
+class Questions:
+    def __init__(self, hub: Hub, sessions: Sessions, live: Live, presence: Presence) -> None:
+        self._hub = hub
+        self._sessions = sessions
+        self._live = live
+        self._presence = presence
+
+    async def permissions(self, call: Call) -> list[dict[str, Any]]:
+        return [asked.request for _, asked in await self._open(Permission, call.directory)]
+
+    async def questions(self, call: Call) -> list[dict[str, Any]]:
+        return [asked.request for _, asked in await self._open(Question, call.directory)]
+
+    async def reply_permission(self, call: Call) -> bool:
+        wanted = await call.body(bodies.PermissionReply)
+        return await self.reply(call.user, call.path["requestID"], wanted.reply)
+
+    async def respond_permission(self, call: Call) -> bool:
+        """The older spelling, below the session."""
+        wanted = await call.body(bodies.PermissionResponse)
+        session = await self._sessions.of(call)
+        return await self.reply(call.user, call.path["permissionID"], wanted.response, session)
+
+    async def reply(self, user: User, request_id: str, reply: Reply, session: SessionRecord | None = None) -> bool:
+        for record, asked in await self._open(Permission):
+            if asked.id == request_id and session in (None, record):
+                await self._settle(user, record, asked.ask, asked.result(reply))
+                return True
+        raise _no_permission(request_id)
+
+    async def reply_question(self, call: Call, session: SessionRecord | None = None) -> bool:
+        wanted = await call.body(bodies.QuestionReply)
+        record, asked = await self._question(call, session)
+        await self._settle(call.user, record, asked.ask, asked.result(wanted.answers))
+        return True
+
+    async def reject_question(self, call: Call, session: SessionRecord | None = None) -> bool:
+        await call.body(Nothing)
+        record, asked = await self._question(call, session)
+        await self._settle(call.user, record, asked.ask, asked.refusal())
+        return True
+
+    async def of(self, session: SessionRecord, kind: type[A]) -> list[A]:
+        """What is open in one session."""
+        return [asked for record, asked in await self._open(kind) if record.key == session.key]
+
+    async def _question(self, call: Call, session: SessionRecord | None) -> tuple[SessionRecord, Question]:
+        wanted = call.path["requestID"]
+        for record, asked in await self._open(Question):
+            if asked.id == wanted and session in (None, record):
+                return record, asked
+        raise not_found("QuestionNotFoundError", "requestID", wanted[:80], "Question request")
+
+    async def _settle(self, user: User, record: SessionRecord, ask: Any, result: dict[str, Any]) -> None:
+        with self._presence.use():
+            await self._presence.answer(user, record, ask, result)
+        await self._live.folds.current(record)
+
+    async def _open(self, kind: type[A], directory: str | None = None) -> list[tuple[SessionRecord, A]]:
+        """What is open here and now: a question of a process that is gone waits for nobody."""
+        found: list[tuple[SessionRecord, A]] = []
+        waiting = [
+            (agent.key(session.id), {ask.id for ask in session.asks.values()})
+            for agent in self._hub.agents
+            for session in agent.sessions.values()
+            if session.asks
+        ]
+        for key, open_asks in waiting:
+            record = self._hub.sessions.held(key)
+            if record is None or (directory is not None and record.cwd != directory):
+                continue
+            fold = await self._live.folds.current(record)
+            asks = list(fold.asks.values())
+            found += [(record, asked) for asked in asks if isinstance(asked, kind) and asked.ask in open_asks]
+        return found
+
+
+def _no_permission(request_id: str) -> OpenCodeError:
+    return not_found("PermissionNotFoundError", "requestID", request_id[:80], "Permission request")

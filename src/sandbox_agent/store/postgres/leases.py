@@ -1,0 +1,120 @@
+"""Who may append to which stream. One row of a node holds all its leases; the epoch of a stream refuses who is late.
+
+Clocks are the database's: no node compares its own with another's. An epoch is the larger of the one before plus one
+and the database's time in milliseconds, so that it grows even over a stream that was deleted and begun anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sandbox_agent.core.ids import StreamKey
+from sandbox_agent.errors import SessionElsewhere, StoreError
+from sandbox_agent.store.postgres.connecting import Connection
+from sandbox_agent.store.postgres.names import spell
+
+LEASE_SECONDS = 30
+EPOCH_NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+class Node(NamedTuple):
+    """This server. A node that starts again gets a higher incarnation, and what it was before may acquire nothing."""
+
+    id: str
+    incarnation: int
+
+
+class Superseded(StoreError):
+    """This server was started again elsewhere, with the same data directory."""
+
+
+class Acquired(NamedTuple):
+    epoch: int
+    last: int
+    ended: float
+    """When the newest entry was written."""
+
+
+async def register(connection: Connection, node_id: str) -> Node:
+    incarnation = await connection.fetchval(
+        "INSERT INTO sandbox_agent.nodes (id, incarnation, expires)"
+        " VALUES ($1, 1, now() + make_interval(secs => $2))"
+        " ON CONFLICT (id) DO UPDATE SET incarnation = nodes.incarnation + 1, expires = excluded.expires"
+        " RETURNING incarnation",
+        node_id,
+        float(LEASE_SECONDS),
+    )
+    return Node(node_id, incarnation)
+
+
+async def renew(connection: Connection, node: Node) -> float:
+    """Keep all leases of a node; gives the database's time in seconds since the epoch. Raises Superseded."""
+    now = await connection.fetchval(
+        "UPDATE sandbox_agent.nodes SET expires = now() + make_interval(secs => $3)"
+        " WHERE id = $1 AND incarnation = $2 RETURNING extract(epoch FROM clock_timestamp())::double precision",
+        *node,
+        float(LEASE_SECONDS),
+    )
+    if now is None:
+        raise superseded(node)
+    return float(now)
+
+
+async def hand_back(connection: Connection, node: Node) -> None:
+    """Others need not wait for the leases to end."""
+    await connection.execute("UPDATE sandbox_agent.nodes SET expires = now() WHERE id = $1 AND incarnation = $2", *node)
+
+
+async def hold_place(connection: Connection, node: Node) -> None:
+    """In a transaction: until its end nobody takes our place. Raises Superseded."""
+    is_there = await connection.fetchval(
+        "SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND incarnation = $2 FOR SHARE", *node
+    )
+    if is_there is None:
+        raise superseded(node)
+
+
+async def acquire(connection: Connection, node: Node, stream: StreamKey) -> Acquired:
+    """In a transaction. Raises SessionElsewhere, Superseded."""
+    await hold_place(connection, node)
+    await connection.execute(
+        "INSERT INTO sandbox_agent.streams (stream, last, ended, owner, incarnation, epoch)"  # noqa: S608
+        f" VALUES ($1, 0, 0, $2, $3, {EPOCH_NOW}) ON CONFLICT (stream) DO NOTHING",
+        spell(stream),
+        *node,
+    )
+    found = await connection.fetchrow(
+        "SELECT last, ended, owner, incarnation, epoch FROM sandbox_agent.streams WHERE stream = $1 FOR UPDATE",
+        spell(stream),
+    )
+    owner = Node(found["owner"], found["incarnation"])
+    if owner == node:
+        return Acquired(found["epoch"], found["last"], found["ended"])
+    if owner.id != node.id and await _is_alive(connection, owner):
+        session = stream.rpartition(":")[2]
+        raise SessionElsewhere(
+            f"session {session!r} belongs to another server (node {owner.id}): use that one, stop it, or try again "
+            f"{LEASE_SECONDS} s after it died",
+            sessionId=session,
+            node=owner.id,
+        )
+    epoch = await connection.fetchval(
+        "UPDATE sandbox_agent.streams SET owner = $2, incarnation = $3,"  # noqa: S608
+        f" epoch = greatest(epoch + 1, {EPOCH_NOW}) WHERE stream = $1 RETURNING epoch",
+        spell(stream),
+        *node,
+    )
+    return Acquired(epoch, found["last"], found["ended"])
+
+
+def superseded(node: Node) -> Superseded:
+    return Superseded(
+        f"another server has taken the place of this one (node {node.id}), with the same data directory: stop this one"
+    )
+
+
+async def _is_alive(connection: Connection, node: Node) -> bool:
+    found = await connection.fetchval(
+        "SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND incarnation = $2 AND expires > now()", *node
+    )
+    return found is not None
