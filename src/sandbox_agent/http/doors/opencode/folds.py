@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from sandbox_agent.core.ids import SessionKey
@@ -68,15 +68,21 @@ class Folds:
 
     async def messages(self, record: SessionRecord, messages: Messages) -> SessionFold:
         """Fill `messages` with what the session says, as far as it was told to those who follow."""
+        async with self.as_told(record, messages) as fold:
+            return fold
+
+    @asynccontextmanager
+    async def as_told(self, record: SessionRecord, messages: Messages) -> AsyncIterator[SessionFold]:
+        """The same, and nothing more is told of the session until the block ends."""
         held = await self._current(record)
-        async with held.lock:  # nothing more is told meanwhile
+        async with held.lock:
             fold = SessionFold(view_of(record, self._directory))
             await self._begin(fold, record, messages)
             await self._advance(fold, record, held.fold.sequence, is_told=False, collectors=[messages])
-        is_all = await self._hub.store.newest(record.key.stream) == fold.sequence
-        if fold.is_open and is_all and not self.is_running(record):  # else the turn may have ended meanwhile
-            messages.apply(fold.interrupted())
-        return fold
+            is_all = await self._hub.store.newest(record.key.stream) == fold.sequence
+            if fold.is_open and is_all and not self.is_running(record):  # else the turn may have ended meanwhile
+                messages.apply(fold.interrupted())
+            yield fold
 
     @contextmanager
     def collecting(self, record: SessionRecord, messages: Messages) -> Iterator[None]:

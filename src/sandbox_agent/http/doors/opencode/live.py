@@ -12,7 +12,7 @@ import msgspec
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, SessionName
 from sandbox_agent.errors import SandboxAgentError
-from sandbox_agent.history.opencode import Messages, Told
+from sandbox_agent.history.opencode import Messages, SessionFold, Told
 from sandbox_agent.http.doors.opencode import views
 from sandbox_agent.http.doors.opencode.folds import Folds
 from sandbox_agent.http.doors.opencode.followers import Follower, Followers
@@ -99,14 +99,17 @@ class Live:
             if last < time.time() - _RECENT_SECONDS and not self.folds.is_running(record):
                 continue
             messages = Messages(_RECENT_MESSAGES)
-            fold = await self.folds.messages(record, messages)
-            newest, *older = [_whole(message) for message in reversed(messages.listed())] or [[]]
-            is_busy = fold.is_open and self.folds.is_running(record)
-            status = {"type": "busy" if is_busy else "idle"}
-            state = [Told("session.status", {"sessionID": views.id_of(record), "status": status})]
-            if is_busy:
-                state += [Told(_asked(asked.id), asked.request) for asked in fold.asks.values()]
-            self.followers.tell_one(follower, record.cwd or self._directory, [newest, state, *older])
+            async with self.folds.as_told(record, messages) as fold:  # so that nothing newer is told before it
+                self._tell_whole(follower, record, fold, messages)
+
+    def _tell_whole(self, follower: Follower, record: SessionRecord, fold: SessionFold, messages: Messages) -> None:
+        newest, *older = [_whole(message) for message in reversed(messages.listed())] or [[]]
+        is_busy = fold.is_open and self.folds.is_running(record)
+        status = {"type": "busy" if is_busy else "idle"}
+        state = [Told("session.status", {"sessionID": views.id_of(record), "status": status})]
+        if is_busy:
+            state += [Told(_asked(asked.id), asked.request) for asked in fold.asks.values()]
+        self.followers.tell_one(follower, record.cwd or self._directory, [newest, state, *older])
 
     def _note_growth(self, key: SessionKey, first: int) -> None:
         if first:
