@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,14 +24,15 @@ def opencode_environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def opencode_serving(program: Path, home: Path) -> Iterator[str]:
+def opencode_serving(program: Path, home: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Its address. `more` is added to its environment."""
     (home / "work").mkdir(parents=True, exist_ok=True)
     log = home / "opencode.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(program), "serve", "--port", "0", "--hostname", "127.0.0.1"],
             cwd=home / "work",
-            env=opencode_environment(home),
+            env={**opencode_environment(home), **(more or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

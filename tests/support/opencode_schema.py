@@ -22,7 +22,11 @@ class Schema:
         return {f"{method.upper()} {path}": paths[path][method] for path in paths for method in paths[path]}
 
     def problems(self, name: str, status: int, value: Any) -> list[str]:
-        """What is wrong with the answer of an endpoint; `None` stands for an empty body."""
+        """What is wrong with the answer of an endpoint; `None` stands for an empty body.
+
+        Of requests that are wrong, OpenCode's first API answers in one shape, whatever its document says."""
+        if status == 400 and " /api/" not in name:
+            return self._check({"$ref": "#/components/schemas/BadRequestError"}, value, name)
         answers = self.operations()[name]["responses"]
         if str(status) not in answers:
             return [f"{name} answers with {status}, which is not among {sorted(answers)}"]

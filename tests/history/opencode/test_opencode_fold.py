@@ -68,6 +68,7 @@ def test_a_turn_is_told_in_the_order_that_the_terminal_ui_expects() -> None:
         "message.part.updated",  # the whole text
         "message.part.updated",  # step-finish
         "message.updated",
+        "message.updated",  # the user's, with what the turn has changed
         "session.status",
         "session.idle",
     ]
@@ -171,6 +172,8 @@ def test_a_diff_is_an_edit_with_a_patch_and_counts_among_the_changes() -> None:
     assert (changed["file"], changed["additions"], changed["deletions"]) == ("/work/a.txt", 1, 1)
     assert Told("file.edited", {"file": "/work/a.txt"}) in told
     assert [one.type for one in told].count("session.diff") == 1
+    (changed,) = messages(history)[0]["info"]["summary"]["diffs"]
+    assert (changed["file"], changed["additions"], changed["deletions"]) == ("/work/a.txt", 1, 1)
 
 
 def test_a_plan_is_the_todo_list() -> None:
@@ -188,7 +191,13 @@ def test_usage_becomes_tokens_and_cost() -> None:
     end(history, usage={"inputTokens": 5, "outputTokens": 40, "thoughtTokens": 2})
     info = messages(history)[1]["info"]
     assert info["cost"] == 0.5
-    assert info["tokens"] == {"input": 958, "output": 40, "reasoning": 2, "cache": {"read": 0, "write": 0}}
+    assert info["tokens"] == {
+        "total": 1000,
+        "input": 958,
+        "output": 40,
+        "reasoning": 2,
+        "cache": {"read": 0, "write": 0},
+    }
     assert messages(history)[1]["parts"][-1]["tokens"] == info["tokens"]
 
 
@@ -526,3 +535,12 @@ def test_whatever_agents_and_clients_say_the_fold_goes_on_and_its_ids_are_unique
             begun.add(one.properties["part"]["id"])
         if one.type == "message.part.delta":
             assert one.properties["partID"] in begun  # the terminal UI drops a delta of a part that it does not know
+
+
+def test_a_message_that_was_left_out_does_not_come_back_when_its_turn_is_over() -> None:
+    history = prompted()
+    say(history, "Good day")
+    end(history)
+    newest = Messages(1)
+    newest.apply(fold(history))
+    assert [message["info"]["role"] for message in newest.listed()] == ["assistant"]

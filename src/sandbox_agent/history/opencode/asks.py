@@ -44,6 +44,8 @@ class Permission:
         path = given.get("filePath")
         pattern = given.get("command") or path or given.get("pattern") or given.get("url") or self._tool.title
         metadata: Object = {"title": self._tool.title}
+        if "command" in given:
+            metadata["command"] = cut(as_text(given["command"]), INPUT_CHARS)
         if permission == "edit":
             metadata |= {"filepath": as_text(path), "diff": cut(self._tool.diff, PATCH_CHARS)}
         is_lasting = any(option.get("kind") == "allow_always" for option in self._options)

@@ -8,11 +8,13 @@ from sandbox_agent.history.opencode.tools import Edit
 
 _FILES = 1000
 _ALL_PATCHES = 2_000_000
-"""Characters of all patches together; files past it are listed with their counts alone."""
 
 
 class FileChanges:
-    def __init__(self) -> None:
+    """`chars` bounds all patches together; files past it are listed with their counts alone."""
+
+    def __init__(self, chars: int = _ALL_PATCHES) -> None:
+        self._limit = chars
         self._files: dict[str, Object] = {}
         self._chars = 0
 
@@ -30,7 +32,7 @@ class FileChanges:
             }
         known["additions"] += edit.added
         known["deletions"] += edit.removed
-        has_place = self._chars + len(edit.patch) <= _ALL_PATCHES
+        has_place = self._chars + len(edit.patch) <= self._limit
         if has_place and len(known["patch"]) + len(edit.patch) <= PATCH_CHARS:
             known["patch"] += ("\n" if known["patch"] else "") + edit.patch
             self._chars += len(edit.patch)
@@ -38,10 +40,8 @@ class FileChanges:
     def listed(self) -> list[Object]:
         return [{**file} for file in self._files.values()]
 
-    def summary(self) -> Object | None:
-        """Counts over all files; None where there are none."""
-        if not self._files:
-            return None
+    def summary(self) -> Object:
+        """Counts over all files."""
         files = self._files.values()
         return {
             "additions": sum(file["additions"] for file in files),

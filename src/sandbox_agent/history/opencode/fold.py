@@ -27,7 +27,7 @@ from sandbox_agent.history.opencode.blocks import part_of
 from sandbox_agent.history.opencode.changes import FileChanges
 from sandbox_agent.history.opencode.ids import Ids
 from sandbox_agent.history.opencode.infos import SessionView, assistant_message, slash_command, user_message
-from sandbox_agent.history.opencode.limits import INPUT_CHARS, cut
+from sandbox_agent.history.opencode.limits import INPUT_CHARS, PATCH_CHARS, cut
 from sandbox_agent.history.opencode.telling import Telling, Told, milliseconds
 from sandbox_agent.history.opencode.tools import ToolPart
 from sandbox_agent.history.opencode.turn import AssistantTurn
@@ -65,6 +65,7 @@ class SessionFold:
         """Those of the turn before too: some tools are told of when their turn is over."""
         self._offered: config_options.Offered = {}
         self._user_id = ""
+        self._user: Object = {}
         self._is_user_speaking = False
         self._before = self._time = 0.0
         """When the entry before was written, and when this one was."""
@@ -239,7 +240,8 @@ class SessionFold:
 
     def _begin_user(self, own_id: str | None, model: str, mode: str) -> None:
         self._user_id = own_id or self._ids.next("msg", self._time)
-        self._telling.message(user_message(self._view, self._user_id, self._time, model, mode))
+        self._user = user_message(self._view, self._user_id, self._time, model, mode)
+        self._telling.message(self._user)
 
     def _tell_user_part(self, content: Object) -> None:
         part_id = self._ids.next("prt", self._time)
@@ -276,10 +278,18 @@ class SessionFold:
             return
         if problem is not None:
             self._telling.tell("session.error", error=problem)
-        if any(tool.edits for tool in turn.tools.values()):
-            self._telling.tell("session.diff", diff=self.changes.listed())
+        self._tell_changes(turn)
         self._telling.tell("session.status", status={"type": "idle"})
         self._telling.tell("session.idle")
+
+    def _tell_changes(self, turn: AssistantTurn) -> None:
+        """What the turn has changed stands in the message of the user who prompted it."""
+        changed = FileChanges(PATCH_CHARS)
+        for edit in [edit for tool in turn.tools.values() if tool.is_done for edit in tool.edits]:
+            changed.add(edit)
+        self._telling.message({**self._user, "summary": {"diffs": changed.listed()}})
+        if changed.listed():
+            self._telling.tell("session.diff", diff=self.changes.listed())
 
     @property
     def _model(self) -> str:

@@ -18,6 +18,7 @@ class Messages:
         self._parts: dict[str, dict[str, Object]] = {}
         self._texts: dict[str, list[str]] = {}
         """What was added to parts since they were last told whole."""
+        self._last_left_out = ""
         self.has_earlier = False
         """Messages were left out because of the limit."""
         self.is_past = before is None
@@ -67,11 +68,14 @@ class Messages:
             self.is_past = self.is_past or message_id == self._before
             if message_id not in self._infos and self.is_past:
                 return
+        if message_id == self._last_left_out:
+            return  # told again, when the turn that it began is over
         self._infos[message_id] = info
         self._parts.setdefault(message_id, {})
         if self._limit is not None and len(self._infos) > self._limit:
             oldest = next(iter(self._infos))
             del self._infos[oldest]
+            self._last_left_out = oldest
             for part_id in self._parts.pop(oldest):
                 self._texts.pop(part_id, None)
             self.has_earlier = True

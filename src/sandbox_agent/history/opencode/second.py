@@ -31,7 +31,7 @@ def second_message(message: Object) -> Object:
         "model": {"id": info["modelID"], "providerID": info["providerID"]},
         "content": [made for part in parts if (made := _content(part)) is not None],
         "cost": info["cost"],
-        "tokens": info["tokens"],
+        "tokens": {name: count for name, count in info["tokens"].items() if name != "total"},
     }
     if "finish" in info:
         told["finish"] = info["finish"]

@@ -98,6 +98,10 @@ class ToolPart:
         return " ".join(name.split())[:_NAME_CHARS] or "tool", given
 
     @property
+    def is_done(self) -> bool:
+        return self._status == "completed"
+
+    @property
     def title(self) -> str:
         return self._title
 

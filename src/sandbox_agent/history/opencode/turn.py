@@ -44,6 +44,12 @@ class Usage:
             given, read, written = self._used - output - thought, 0, 0
         return {"input": given, "output": output, "reasoning": thought, "cache": {"read": read, "write": written}}
 
+    def with_total(self) -> Object:
+        """The same as messages have it."""
+        tokens = self.tokens()
+        parts = (tokens["input"], tokens["output"], tokens["reasoning"], *tokens["cache"].values())
+        return {"total": sum(parts), **tokens}
+
 
 class AssistantTurn:
     """`info` is the message without its parts. `prompt` is the JSON-RPC id of the prompt, None where there was none."""
@@ -121,7 +127,7 @@ class AssistantTurn:
             if not tool.is_over:
                 tool.give_up(unfinished, now)
                 self._telling.part(tool.part(), now)
-        tokens, cost = self.usage.tokens(), self.usage.cost
+        tokens, cost = self.usage.with_total(), self.usage.cost
         self._tell_part({"type": "step-finish", "reason": finish, "cost": cost, "tokens": tokens}, time)
         self.info |= {"tokens": tokens, "cost": cost, "finish": finish}
         self.info["time"] = {**self.info["time"], "completed": now}

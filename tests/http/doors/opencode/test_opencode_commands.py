@@ -95,7 +95,7 @@ async def test_what_an_agent_cannot_undo_is_refused_and_changes_nothing(client: 
     ]
     for body in bodies:
         refused = await client.http.post(f"/opencode/session/{session}/revert", json=body)
-        assert (refused.status_code, refused.json()["_tag"]) == (400, "InvalidRequestError")
+        assert (refused.status_code, refused.json()["name"]) == (400, "BadRequest")
     assert await client.messages(session) == before
 
 
@@ -105,8 +105,8 @@ async def test_agents_without_the_command_refuse(client: OpenCode, path: str) ->
     answer = await client.prompt(session, "one")
     body = {"messageID": answer["info"]["parentID"]}
     refused = await client.http.post(f"/opencode/session/{session}/{path}", json=body)
-    assert (refused.status_code, refused.json()["_tag"]) == (400, "InvalidRequestError")
-    assert "agent 'unable' has no command" in refused.json()["message"]
+    assert (refused.status_code, refused.json()["name"]) == (400, "BadRequest")
+    assert "agent 'unable' has no command" in refused.json()["data"]["message"]
     assert len(await client.messages(session)) == 2
 
 

@@ -175,7 +175,7 @@ async def test_bodies_that_are_no_prompts(client: OpenCode, body: bytes) -> None
         headers = {"Content-Type": "application/json"}
         answer = await client.http.post(f"/opencode/session/{session}/{path}", content=body, headers=headers)
         assert answer.status_code == 400, answer.text
-        assert answer.json()["_tag"] == "InvalidRequestError"
+        assert answer.json()["name"] == "BadRequest"
     assert await client.messages(session) == []
 
 

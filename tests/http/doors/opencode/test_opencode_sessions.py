@@ -24,7 +24,8 @@ async def test_a_session_is_made_listed_renamed_put_away_and_deleted(client: Ope
         assert (made["title"], made["directory"]) == ("First", directory)
         session = made["id"]
         assert [one["id"] for one in await client.get("/session", directory=directory)] == [session]
-        assert await client.get(f"/session/{session}") == made
+        unchanged = {"additions": 0, "deletions": 0, "files": 0}
+        assert await client.get(f"/session/{session}") == {**made, "summary": unchanged}
         changed = await client.http.patch(f"/opencode/session/{session}", json={"title": "Second"})
         assert changed.json()["title"] == "Second"
         await heard.until(lambda heard: "Second" in [one["info"]["title"] for one in heard.of("session.updated")])
@@ -86,7 +87,7 @@ async def test_a_fork_at_a_message_leaves_it_and_what_follows_out_or_is_refused(
     messages = await client.messages(session)
     for later in messages[1:]:
         refused = await client.http.post(f"/opencode/session/{session}/fork", json={"messageID": later["info"]["id"]})
-        assert (refused.status_code, refused.json()["_tag"]) == (400, "InvalidRequestError")
+        assert (refused.status_code, refused.json()["name"]) == (400, "BadRequest")
     forked = await client.post(f"/session/{session}/fork", {"messageID": messages[0]["info"]["id"]})
     assert (forked["title"], forked["directory"]) == ("Parent (fork)", str(tmp_path))
     assert forked["model"] == {"providerID": "mock", "id": "mock-large"}

@@ -17,7 +17,16 @@ from sandbox_agent.errors import (
 from sandbox_agent.http.asgi.messages import Response, json_response
 
 Style = Literal["named", "tagged"]
-"""OpenCode has two: `{name, data: {message}}` of its first API, and `{_tag, message}` of what came later."""
+"""OpenCode has two: `{name, data: {message}}` in its first API, and `{_tag, message}` in its second. Its document says
+otherwise of some endpoints of the first; its server does not."""
+
+
+class InvalidRequest(InvalidParams):
+    """A body or a query that is not what the endpoint takes."""
+
+    def __init__(self, part: Literal["Payload", "Query"], message: str) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class OpenCodeError(SandboxAgentError):
@@ -52,7 +61,8 @@ def failure(error: SandboxAgentError, style: Style) -> Response:
         return json_response({"name": "NotFoundError", "data": {"message": error.detail}}, status=404)
     if isinstance(error, InvalidParams | UnknownAgent | SessionBusy | Conflict) or 400 <= error.status < 500:
         status = 400 if error.status == 404 else error.status
+        said = {"message": error.detail, **({"kind": error.part} if isinstance(error, InvalidRequest) else {})}
         if status == 400 and style == "tagged":
-            return json_response({"_tag": "InvalidRequestError", "message": error.detail, "kind": "Body"}, status=400)
-        return json_response({"name": "BadRequest", "data": {"message": error.detail}}, status=status)
+            return json_response({"_tag": "InvalidRequestError", **said}, status=400)
+        return json_response({"name": "BadRequest", "data": said}, status=status)
     return json_response({"name": "UnknownError", "data": {"message": error.detail}}, status=error.status)

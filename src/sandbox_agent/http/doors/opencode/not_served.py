@@ -92,22 +92,3 @@ NOT_SERVED: dict[str, str] = {
     "GET /api/fs/list": "list files with /file",
 }
 """By method and path, as OpenCode's OpenAPI document names them."""
-NAMED_ERRORS = frozenset(
-    {
-        "GET /experimental/console/orgs",
-        "GET /vcs/diff/raw",
-        "DELETE /mcp/{name}/auth",
-        "POST /mcp/{name}/connect",
-        "POST /mcp/{name}/disconnect",
-        "POST /project/git/init",
-        "POST /experimental/project/{projectID}/copy/generate-name",
-        "POST /session/{sessionID}/share",
-        "DELETE /session/{sessionID}/share",
-        "POST /sync/start",
-        "GET /tui/control/next",
-        "POST /tui/control/response",
-        "GET /experimental/workspace/adapter",
-        "POST /experimental/workspace/sync-list",
-    }
-)
-"""Those of them whose errors are of the older style."""

@@ -16,7 +16,7 @@ from sandbox_agent.http.asgi.messages import Response, json_response
 from sandbox_agent.http.doors.opencode import bodies, views
 from sandbox_agent.http.doors.opencode.call import Call, Nothing
 from sandbox_agent.http.doors.opencode.choices import Choices
-from sandbox_agent.http.doors.opencode.errors import busy_session
+from sandbox_agent.http.doors.opencode.errors import InvalidRequest, busy_session
 from sandbox_agent.http.doors.opencode.live import Live
 from sandbox_agent.http.doors.opencode.presence import Presence
 from sandbox_agent.http.doors.opencode.sessions import Sessions
@@ -128,7 +128,7 @@ class Prompts:
         system = [{"type": "text", "text": wanted.system, "synthetic": True}] if wanted.system else []
         blocks = [block for part in [*system, *wanted.parts] if (block := block_of(part)) is not None]
         if not blocks:
-            raise InvalidParams("parts: the prompt is empty")
+            raise InvalidRequest("Payload", "parts: the prompt is empty")
         await self.choose(user, record, wanted.model, wanted.agent)
         message_id = wanted.message_id or new_message_id()
         ours: Object = {"messageID": message_id}

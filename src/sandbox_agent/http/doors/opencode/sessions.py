@@ -121,9 +121,7 @@ class Sessions:
     async def show(self, call: Call) -> dict[str, Any]:
         record = await self.of(call)
         fold = await self._live.folds.current(record)
-        summary = fold.changes.summary()
-        told = self.describe(record)
-        return told if summary is None else {**told, "summary": summary}
+        return {**self.describe(record), "summary": fold.changes.summary()}
 
     async def change(self, call: Call) -> dict[str, Any]:
         record, wanted = await self.of(call), await call.body(bodies.SessionChange)

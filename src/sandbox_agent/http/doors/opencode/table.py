@@ -14,7 +14,7 @@ from sandbox_agent.http.doors.opencode.choices import Choices
 from sandbox_agent.http.doors.opencode.commands import Commands
 from sandbox_agent.http.doors.opencode.errors import Style
 from sandbox_agent.http.doors.opencode.events import Events
-from sandbox_agent.http.doors.opencode.not_served import NAMED_ERRORS, NOT_SERVED
+from sandbox_agent.http.doors.opencode.not_served import NOT_SERVED
 from sandbox_agent.http.doors.opencode.prompts import Prompts
 from sandbox_agent.http.doors.opencode.questions import Questions
 from sandbox_agent.http.doors.opencode.second_sessions import SecondSessions
@@ -63,17 +63,12 @@ class Handlers:
 
 
 def routes(handlers: Handlers) -> list[Route]:
-    named = [Route(name, handler, "named") for name, handler in _named(handlers).items()]
-    tagged = [Route(name, handler, "tagged") for name, handler in _tagged(handlers).items()]
-    refused = [
-        Route(name, _refusing(reason), "named" if name in NAMED_ERRORS else "tagged")
-        for name, reason in NOT_SERVED.items()
-    ]
-    return [*named, *tagged, *refused]
+    served = {**_first(handlers), **_second(handlers), **{name: _refusing(why) for name, why in NOT_SERVED.items()}}
+    return [Route(name, handler, "tagged" if " /api/" in name else "named") for name, handler in served.items()]
 
 
-def _named(h: Handlers) -> dict[str, Handler]:
-    """Where errors are `{name, data}`."""
+def _first(h: Handlers) -> dict[str, Handler]:
+    """OpenCode's first API."""
     return {
         "GET /global/health": _always({"healthy": True, "version": VERSION}),
         "GET /global/event": h.events.of_all,
@@ -127,12 +122,6 @@ def _named(h: Handlers) -> dict[str, Handler]:
         "POST /tui/submit-prompt": h.terminal_ui.command("prompt.submit"),
         "POST /tui/clear-prompt": h.terminal_ui.command("prompt.clear"),
         "POST /tui/show-toast": h.terminal_ui.toast,
-    }
-
-
-def _tagged(h: Handlers) -> dict[str, Handler]:
-    """Where errors are `{_tag, message}`."""
-    return {
         "POST /session": h.sessions.create,
         "GET /session/status": h.sessions.status,
         "GET /session/{sessionID}": h.sessions.show,
@@ -165,6 +154,12 @@ def _tagged(h: Handlers) -> dict[str, Handler]:
         "POST /tui/execute-command": h.terminal_ui.execute,
         "POST /tui/publish": h.terminal_ui.publish,
         "POST /tui/select-session": h.terminal_ui.select,
+    }
+
+
+def _second(h: Handlers) -> dict[str, Handler]:
+    """OpenCode's second API."""
+    return {
         "GET /api/health": _always({"healthy": True}),
         "GET /api/location": h.workspace.location,
         "GET /api/agent": h.second.agents,
