@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sandbox_agent.http.doors.opencode.errors import InvalidRequest
+from sandbox_agent.errors import InvalidParams
 from sandbox_agent.hub.processes.views import TerminalSize
 
 
@@ -180,4 +180,4 @@ class TuiEvent(msgspec.Struct):
         try:
             return msgspec.convert(self.properties, _TUI_EVENTS[self.type])
         except msgspec.ValidationError as error:
-            raise InvalidRequest("Payload", f"body: {error}") from None
+            raise InvalidParams(f"body: {error}") from None

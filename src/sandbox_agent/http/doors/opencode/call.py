@@ -15,7 +15,7 @@ from sandbox_agent.core.users import User
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.http.asgi.exchange import header, media_type, read_body, user_of
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send
-from sandbox_agent.http.doors.opencode.errors import InvalidRequest
+from sandbox_agent.http.doors.opencode.errors import InvalidQuery
 
 T = TypeVar("T")
 _DIRECTORY = b"x-opencode-directory"
@@ -50,7 +50,7 @@ class Call:
         try:
             pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
         except ValueError as error:
-            raise InvalidRequest("Query", f"query: {error}") from None
+            raise InvalidQuery(f"query: {error}") from None
         return dict(pairs).get(name)
 
     def number(self, name: str, *, low: int, high: int) -> int | None:
@@ -61,7 +61,7 @@ class Call:
         try:
             value = int(float(given))
         except (ValueError, OverflowError):
-            raise InvalidRequest("Query", f"query: {name} must be a number, not {given[:80]!r}") from None
+            raise InvalidQuery(f"query: {name} must be a number, not {given[:80]!r}") from None
         return max(low, min(value, high))
 
     @property
@@ -86,7 +86,7 @@ class Call:
         try:
             return msgspec.json.decode(raw or b"{}", type=shape)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequest("Payload", f"body: {error}") from None
+            raise InvalidParams(f"body: {error}") from None
 
 
 class Nothing(msgspec.Struct):

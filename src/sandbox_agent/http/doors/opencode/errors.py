@@ -21,12 +21,8 @@ Style = Literal["named", "tagged"]
 otherwise of some endpoints of the first; its server does not."""
 
 
-class InvalidRequest(InvalidParams):
-    """A body or a query that is not what the endpoint takes."""
-
-    def __init__(self, part: Literal["Payload", "Query"], message: str) -> None:
-        super().__init__(message)
-        self.part = part
+class InvalidQuery(InvalidParams):
+    """What is wrong stands in the query, not in the body."""
 
 
 class OpenCodeError(SandboxAgentError):
@@ -61,7 +57,7 @@ def failure(error: SandboxAgentError, style: Style) -> Response:
         return json_response({"name": "NotFoundError", "data": {"message": error.detail}}, status=404)
     if isinstance(error, InvalidParams | UnknownAgent | SessionBusy | Conflict) or 400 <= error.status < 500:
         status = 400 if error.status == 404 else error.status
-        said = {"message": error.detail, **({"kind": error.part} if isinstance(error, InvalidRequest) else {})}
+        said = {"message": error.detail, "kind": "Query" if isinstance(error, InvalidQuery) else "Payload"}
         if status == 400 and style == "tagged":
             return json_response({"_tag": "InvalidRequestError", **said}, status=400)
         return json_response({"name": "BadRequest", "data": said}, status=status)

@@ -16,7 +16,7 @@ from sandbox_agent.http.asgi.messages import Response, json_response
 from sandbox_agent.http.doors.opencode import bodies, views
 from sandbox_agent.http.doors.opencode.call import Call, Nothing
 from sandbox_agent.http.doors.opencode.choices import Choices
-from sandbox_agent.http.doors.opencode.errors import InvalidRequest, busy_session
+from sandbox_agent.http.doors.opencode.errors import InvalidQuery, busy_session
 from sandbox_agent.http.doors.opencode.live import Live
 from sandbox_agent.http.doors.opencode.presence import Presence
 from sandbox_agent.http.doors.opencode.sessions import Sessions
@@ -44,7 +44,7 @@ class Prompts:
             await self._presence.join(record)
         await self._live.folds.messages(record, messages)
         if before is not None and not messages.is_past:
-            raise InvalidParams(f"query: before names no message of this session: {before[:80]!r}")
+            raise InvalidQuery(f"query: before names no message of this session: {before[:80]!r}")
         await self._live.followers.handed_on()
         answer = json_response(messages.listed())
         earlier = messages.oldest if messages.has_earlier else None
@@ -128,7 +128,7 @@ class Prompts:
         system = [{"type": "text", "text": wanted.system, "synthetic": True}] if wanted.system else []
         blocks = [block for part in [*system, *wanted.parts] if (block := block_of(part)) is not None]
         if not blocks:
-            raise InvalidRequest("Payload", "parts: the prompt is empty")
+            raise InvalidParams("parts: the prompt is empty")
         await self.choose(user, record, wanted.model, wanted.agent)
         message_id = wanted.message_id or new_message_id()
         ours: Object = {"messageID": message_id}

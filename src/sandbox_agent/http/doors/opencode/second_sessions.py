@@ -12,7 +12,7 @@ from sandbox_agent.history.opencode.second import second_message, second_permiss
 from sandbox_agent.http.asgi.messages import Response
 from sandbox_agent.http.doors.opencode import bodies, views
 from sandbox_agent.http.doors.opencode.call import Call
-from sandbox_agent.http.doors.opencode.errors import OpenCodeError, not_found
+from sandbox_agent.http.doors.opencode.errors import InvalidQuery, OpenCodeError, not_found
 from sandbox_agent.http.doors.opencode.live import Live
 from sandbox_agent.http.doors.opencode.prompts import Prompts, new_message_id
 from sandbox_agent.http.doors.opencode.questions import Questions
@@ -37,7 +37,7 @@ class SecondSessions:
         """Newest first, page by page."""
         order = call.query("order") or "desc"
         if order != "desc":
-            raise InvalidParams(f"query: order must be 'desc', not {order[:20]!r}")
+            raise InvalidQuery(f"query: order must be 'desc', not {order[:20]!r}")
         limit = call.number("limit", low=1, high=_PAGE) or _DEFAULT
         found, cursor = await self._sessions.page(call, call.query("cursor") or None, limit)
         data = [second_session(self._sessions.describe(record)) for record in found]
@@ -95,7 +95,7 @@ class SecondSessions:
         """Newest first, unless asked otherwise; each page continues towards the older ones."""
         record, order = await self._of(call), call.query("order") or "desc"
         if order not in ("asc", "desc"):
-            raise InvalidParams(f"query: order must be 'asc' or 'desc', not {order[:20]!r}")
+            raise InvalidQuery(f"query: order must be 'asc' or 'desc', not {order[:20]!r}")
         limit = call.number("limit", low=1, high=_MESSAGES) or _DEFAULT
         before = call.query("cursor") or None
         messages = Messages(limit, before)
