@@ -41,7 +41,7 @@ class Turns:
 
     def add(self, session: Session, call: Call) -> list[Effect]:
         """Run a prompt now, or after those before it."""
-        if session.is_live and session.running is None and not session.queue:
+        if session.can_begin and session.running is None and not session.queue:
             return self._start(session, call)
         if len(session.queue) >= self._budget.queued_prompts:
             busy = SessionBusy(f"session {session.id!r} has {len(session.queue)} prompts waiting already")
@@ -52,7 +52,7 @@ class Turns:
         return [queued, Wake(session.id)] if is_first else [queued]
 
     def next(self, session: Session) -> list[Effect]:
-        if session.queue and session.running is None and session.is_live:
+        if session.queue and session.running is None and session.can_begin:
             return self._start(session, session.queue.popleft())
         return []
 

@@ -137,15 +137,23 @@ class End:
         agent = self._agents.of(record.key)
         session = agent.sessions.get(record.session_id)
         if session is not None and session.is_live and agent.is_ready:
-            agent.cancel(record.session_id)
-            await agent.turn_over(record.session_id, patience=_CANCEL_GRACE)
-            if agent.can(verb):
-                params = {"sessionId": record.session_id}
-                await agent.request(f"session/{verb}", params, session=record.session_id, timeout=_FINISH_TIMEOUT)
+            await self._have_let_go(agent, record.session_id, verb)
         elif verb == "delete":
             await self._delete_dormant(agent, record)
         if record.session_id in agent.sessions:
             agent.release(record.session_id, _gone(record, "was closed by a client"))
+
+    async def _have_let_go(self, agent: Agent, session: SessionId, verb: str) -> None:
+        agent.closing(session)
+        try:
+            agent.cancel(session)
+            await agent.turn_over(session, patience=_CANCEL_GRACE)
+            if agent.can(verb):
+                params = {"sessionId": session}
+                await agent.request(f"session/{verb}", params, session=session, timeout=_FINISH_TIMEOUT)
+        except BaseException:
+            agent.kept(session)
+            raise
 
     async def _delete_dormant(self, agent: Agent, record: SessionRecord) -> None:
         try:
