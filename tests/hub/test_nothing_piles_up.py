@@ -154,7 +154,13 @@ async def test_names_of_agents_that_there_are_not_are_not_kept(tmp_path: Path) -
 
         async def invent(number: int) -> None:
             name = f"{number}-" + "x" * 100_000
-            params = {"sessionId": "s", "cwd": "/tmp", "mcpServers": [], "agent": name, "_meta": {META: {"agent": name}}}
+            params = {
+                "sessionId": "s",
+                "cwd": "/tmp",
+                "mcpServers": [],
+                "agent": name,
+                "_meta": {META: {"agent": name}},
+            }
             for method in ("session/load", "session/new", "session/prompt", "_sandboxagent/agent/install", "_x/y"):
                 raw = frames.request(b"1", method, params)
                 answer = await connection.request(frames.parse(raw), raw, timeout=None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from sandbox_agent.core.ids import AgentId, SessionName
+from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.errors import StoreError, UnknownSession
 from simulation.acts import Act
 from simulation.agent import Memory
@@ -64,7 +64,10 @@ class History:
         self.facts = Facts(has_retention=plan.retention is not None)
         self.trace = Trace()
         births: list[str] = []
-        self.memories = {name: Memory(character, self.trace, births) for name, character in plan.agents.items()}
+        self.memories = {
+            name: Memory(character, self.trace, births, finished=self.facts.finished)
+            for name, character in plan.agents.items()
+        }
         self._steps = list(plan.steps)
         self.number = 0
         self._loop: VirtualLoop
@@ -216,6 +219,7 @@ class History:
         self.watcher.follow(0)
         await asyncio.sleep(1.0)
         self._look_around()
+        self._check_states()
         self.watcher.check()
         self.facts.require_answers()
         if self.server.store.backlog():
@@ -223,6 +227,19 @@ class History:
         if self.server.store.is_degraded or self.server.store.backlog():
             self.facts.fail("a store recovers", str(self.server.store.health()))
         await self._check_histories(is_restart=False)
+
+    def _check_states(self) -> None:
+        """Whoever of version 2 was told that a session works has been told that it is idle."""
+        for client in self.clients:
+            for name, state in client.states.items():
+                if state != "idle" and self._is_idle_for(client, name):
+                    self.facts.fail("what began is told to be over", f"{client.name}: {name} is {state}")
+
+    def _is_idle_for(self, client: Client, name: str) -> bool:
+        """Whether it is attached to a session of that name, and nothing runs in it."""
+        found = [agent.sessions[SessionId(name)] for agent in self.server.hub.agents if name in agent.sessions]
+        connection = client.connection.id if client.connection is not None else None
+        return any(session.is_idle and connection in session.attached for session in found)
 
     def _is_quiet(self) -> bool:
         store = self.server.store

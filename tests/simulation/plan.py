@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from simulation.agent import Character
+from simulation.speech import MANNERS
 
 _VERBS = ("load", "resume", "fork", "close", "delete")
 _WEIGHTS = {
@@ -117,4 +118,6 @@ def _character(chance: Random) -> Character:
         ignores_cancel=chance.random() < 0.2,
         ignores_eof=chance.random() < 0.2,
         odd_answers=chance.random() < 0.1,
+        speaks=chance.choice([(1,), (1,), (1,), (2,), (2,), (1, 2)]),
+        acknowledges=chance.choice(MANNERS),
     )

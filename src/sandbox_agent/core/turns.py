@@ -170,6 +170,7 @@ class Turns:
         if ended is None:
             return effects
         if ended.get("result") is said:  # it told its end as version 1 does: those of version 2 wait for a state
+            session.activity = dict(IDLE)
             effects.append(Publish(session.id, [speaking.idle(session.id, ended)], session.connections, "server"))
         return effects + self._ended(session, call, ended)
 
