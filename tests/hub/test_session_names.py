@@ -96,13 +96,15 @@ async def test_a_name_is_followed_also_when_nothing_is_known_of_the_first_sessio
 ) -> None:
     """As after a kill in the moment in which the first one was made: its history had begun, its record not."""
     await _leave_a_beginning(tmp_path / "data" / "history.db")
-    async with running_server(tmp_path, "--no-token", config=config("counts-anew")) as server:
-        async with connected(server.url, "rude") as client:
-            older = await client.new_session()
-            assert older.startswith("rude-1~")
-            await kill_agent(client)
-            if not is_restarted:
-                await _only_the_newest_goes_on(client, older)
+    async with (
+        running_server(tmp_path, "--no-token", config=config("counts-anew")) as server,
+        connected(server.url, "rude") as client,
+    ):
+        older = await client.new_session()
+        assert older.startswith("rude-1~")
+        await kill_agent(client)
+        if not is_restarted:
+            await _only_the_newest_goes_on(client, older)
     if is_restarted:
         async with (
             running_server(tmp_path, "--no-token", config=config("counts-anew")) as server,

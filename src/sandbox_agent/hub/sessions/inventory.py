@@ -18,7 +18,6 @@ from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.views import summarize
 from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store
 
-
 _PAGE = 500
 
 
