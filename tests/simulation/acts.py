@@ -176,7 +176,7 @@ class Act:
         except SandboxAgentError:
             return
         if not self._known.is_deleted and not self._known.is_doubtful and not self._facts.is_damaged:
-            self._facts.read(self._known, entries, is_whole=False)
+            self._facts.read(self._known, entries, is_whole=False, is_sure=not hub.store.is_degraded)
 
     async def list(self) -> None:
         self._ask("session/list", {})
@@ -192,6 +192,9 @@ class Act:
 
     async def disk_fails(self) -> None:
         self._server.disk.rate = self._chance.choice([0.02, 0.3])
+
+    async def disk_stumbles(self) -> None:
+        self._server.disk.stumbles_in = self._chance.choice([1, 1, 2, 3, 5, 10, 30])
 
     async def disk_well(self) -> None:
         self._server.disk.heal()

@@ -49,7 +49,7 @@ class Known:
     seen: dict[str, bool] = field(default_factory=dict)
     """Tokens that somebody saw, or that belong to a turn whose answer somebody has; and whether each is sure."""
     history: dict[int, bytes] = field(default_factory=dict)
-    """What was read of it, by sequence."""
+    """What was read of it while the store said that it was well, by sequence."""
 
 
 @dataclass(slots=True)
@@ -167,9 +167,9 @@ class Facts:
             known.seen = {token: True for token, is_sure in known.seen.items() if is_sure}
             known.answers = {turn: answer for turn, answer in known.answers.items() if answer[1]}
 
-    def read(self, known: Known, entries: Sequence[Entry], *, is_whole: bool) -> None:
+    def read(self, known: Known, entries: Sequence[Entry], *, is_whole: bool, is_sure: bool) -> None:
         """A reading of a session's history, from its beginning to its end if `is_whole`."""
-        reading = _Reading(self, known, is_whole=is_whole)
+        reading = _Reading(self, known, is_whole=is_whole, is_sure=is_sure)
         for entry in entries:
             reading.take(entry)
         if is_whole:
@@ -177,10 +177,11 @@ class Facts:
 
 
 class _Reading:
-    def __init__(self, facts: Facts, known: Known, *, is_whole: bool) -> None:
+    def __init__(self, facts: Facts, known: Known, *, is_whole: bool, is_sure: bool) -> None:
         self._facts = facts
         self._known = known
         self._is_whole = is_whole
+        self._is_sure = is_sure
         self._reached = 0
         self._lost = 0
         self._newest = 0
@@ -194,8 +195,10 @@ class _Reading:
             self._lost += entry.sequence - first + 1
             if message["params"]["toSequence"] != entry.sequence:
                 self._fail("holes are told as they are", f"{message} stands at {entry.sequence}")
-        elif self._known.history.setdefault(entry.sequence, entry.envelope) != entry.envelope:
+        elif self._known.history.get(entry.sequence, entry.envelope) != entry.envelope:
             self._fail("history does not change", f"something else is at {entry.sequence}")
+        elif self._is_sure:
+            self._known.history[entry.sequence] = entry.envelope
         is_aged = self._facts.has_retention and not self._reached
         if self._is_whole and first != self._reached + 1 and not is_aged and not self._facts.is_damaged:
             self._fail("every hole is told", f"nothing of {self._reached + 1} to {first - 1}")
