@@ -12,6 +12,7 @@ from random import Random
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.errors import StoreError, UnknownSession
+from sandbox_agent.store.base import Entry
 from simulation.acts import Act
 from simulation.agent import Memory
 from simulation.client import Client
@@ -145,8 +146,7 @@ class History:
             for number in range(self._plan.clients)
         ]
         self.watcher = Watcher(server.hub.feed, self.facts, self.trace, limit=self._plan.feed_limit)
-        if self._loop.chance.random() < 0.5:  # else nothing is known of them when somebody uses them
-            await self._check_histories(is_restart=True)
+        await self._check_histories(is_restart=True)
         while self._steps and self.facts.broken is None:
             step = self._steps.pop(0)
             if step.kind in _ENDS:
@@ -259,14 +259,18 @@ class History:
                     self.facts.fail("no turnId runs twice", f"{turn_id} of {birth} ran {count} times")
 
     async def _check_histories(self, *, is_restart: bool) -> None:
+        # What is not read after a restart is new to the store when somebody uses it.
+        is_read = not is_restart or self.facts.is_damaged or self._loop.chance.random() < 0.5
         for known in list(self.facts.sessions):
-            await self._check_history(known, is_restart=is_restart)
+            await self._check_history(known, is_restart=is_restart, is_read=is_read)
 
-    async def _check_history(self, known: Known, *, is_restart: bool) -> None:
+    async def _check_history(self, known: Known, *, is_restart: bool, is_read: bool) -> None:
         hub, facts = self.server.hub, self.facts
+        entries: list[Entry] = []
         try:
             record = await hub.sessions.look_up(SessionName(known.name, AgentId(known.agent)))
-            entries = [entry async for entry in hub.sessions.history.read_all(record.key.stream)]
+            if is_read:
+                entries += [entry async for entry in hub.sessions.history.read_all(record.key.stream)]
         except UnknownSession:
             if known.is_sure and not known.is_deleted and not known.is_doubtful and not facts.is_damaged:
                 facts.fail("a session outlives the server", f"{known.name} is unknown")
@@ -287,7 +291,8 @@ class History:
             return
         if facts.is_damaged:
             known.history = {}
-        facts.read(known, entries, is_whole=True, is_sure=not hub.store.is_degraded)
+        if is_read:
+            facts.read(known, entries, is_whole=True, is_sure=not hub.store.is_degraded)
 
     def _is_given_again(self, known: Known) -> bool:
         """Whether the agent has given its name to another, of which perhaps nobody was told."""

@@ -54,7 +54,7 @@ _MOTIFS = (
     ("kill", "disk_fails", "connect", "prompt", "read", "disk_well", "prompt"),
     ("prompt", "kill", "connect", "prompt", "kill", "connect", "prompt"),
     ("prompt", "kill", "connect", "disk_stumbles", "prompt", "disk_stumbles", "prompt", "read"),
-    ("prompt", "disk_stumbles", "prompt", "prompt", "wait", "kill", "connect", "read"),
+    ("prompt", "disk_stumbles", "prompt", "prompt", "new", "kill", "connect", "read"),
     ("prompt", "wait", "close", "wait", "load", "close", "wait", "prompt", "close"),
 )
 """What seldom comes about by chance, and has broken promises before."""
