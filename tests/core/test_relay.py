@@ -251,6 +251,42 @@ def test_prompts_of_one_session_run_one_at_a_time_in_order(wire: Wire) -> None:
     ]
 
 
+def test_while_a_session_closes_prompts_wait_and_are_told_that_they_never_ran(wire: Wire) -> None:
+    wire.prompt(ALICE, 1, text="runs")
+    wire.relay.closing(SESSION)
+    wire.prompt(ALICE, 2, text="waits")
+    wire.agent(answer(wire.sent[0]["id"], {"stopReason": "cancelled"}))
+    wire.prompt(ALICE, 3, text="comes when nothing runs")
+    assert len(wire.sent) == 1
+    assert wire.woken == []
+    wire.apply(wire.relay.release(SESSION, SessionEnded("closed", sessionId=SESSION)))
+    assert len(wire.sent) == 1
+    assert [message["id"] for _, _, message in wire.replies] == [1, 2, 3]
+    ended = [told["params"] for told in wire.notices["alice"] if told["method"].endswith("turn_ended")]
+    assert [(one["requestId"], one["hasRun"]) for one in ended] == [(1, True), (2, False), (3, False)]
+
+
+def test_prompts_that_waited_for_a_close_run_when_the_agent_refuses_it(wire: Wire) -> None:
+    wire.relay.closing(SESSION)
+    wire.relay.closing(SESSION)  # a second client asks, too
+    wire.prompt(ALICE, 1, text="a")
+    wire.prompt(ALICE, 2, text="b")
+    wire.apply(wire.relay.kept(SESSION))
+    wire.apply(wire.relay.kept(SESSION))
+    assert [sent["params"]["prompt"][0]["text"] for sent in wire.sent] == ["a"]
+    assert wire.relay.sessions[SESSION].can_begin
+
+
+def test_a_close_that_fails_with_its_process_wakes_nothing(wire: Wire) -> None:
+    wire.relay.closing(SESSION)
+    wire.prompt(ALICE, 1)
+    wire.exit(AgentExited("dead"))
+    wire.apply(wire.relay.kept(SESSION))
+    assert not wire.sent
+    assert len(wire.replies) == 1
+    assert wire.relay.sessions[SESSION].phase is Phase.DORMANT
+
+
 def test_prompts_of_different_sessions_run_at_the_same_time(wire: Wire) -> None:
     wire.open("t")
     wire.prompt(ALICE, 1)

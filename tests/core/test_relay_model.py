@@ -55,6 +55,7 @@ class Conversation(RuleBasedStateMachine):
 
     def agent_reads(self) -> None:
         """Take what was sent: requests wait at the agent, answers settle what it asked."""
+        closing = {session.id for session in self.wire.relay.sessions.values() if session.phase is Phase.CLOSING}
         for message in self.wire.sent[self.read :]:
             if "method" not in message:
                 assert message["id"] in self.asked, "an answer to nothing, or a second one"
@@ -62,6 +63,7 @@ class Conversation(RuleBasedStateMachine):
             elif "id" in message:
                 self.at_agent.append(message)
                 if message["method"] == "session/prompt":
+                    assert message["params"]["sessionId"] not in closing, "a prompt began while its session closed"
                     text = message["params"]["prompt"][0]["text"]
                     queued = self.prompted[message["params"]["sessionId"]]
                     assert text in queued, "a prompt that was not next"
@@ -181,6 +183,17 @@ class Conversation(RuleBasedStateMachine):
         else:
             self.lost.add(session)  # what comes of it now may be its replay
         self.wire.apply(relay.woken(session) if is_ok else relay.wake_failed(session, SessionEnded("gone")))
+
+    @rule(pick=picks)
+    def begin_to_close(self, pick: int) -> None:
+        """The process is asked to let a session go: nothing begins in it before that is decided."""
+        session = SessionId(self.session(pick))
+        if self.wire.relay.sessions[session].is_live:
+            self.wire.relay.closing(session)
+
+    @rule(pick=picks)
+    def keep(self, pick: int) -> None:
+        self.wire.apply(self.wire.relay.kept(SessionId(self.session(pick))))
 
     @rule(pick=picks, is_for_good=st.booleans())
     def close_session(self, pick: int, *, is_for_good: bool) -> None:

@@ -72,7 +72,7 @@ def test_an_end_before_the_acknowledgement_ends_the_turn_with_it(one: Client) ->
 def test_an_agent_that_ends_its_turns_as_version_1_does_is_understood_by_clients_of_version_2() -> None:
     wire = wired(NEW)
     wire.prompt(NEW, 1)
-    wire.agent(answer(1, {"stopReason": "refusal"}))
+    wire.agent(state("running"), answer(1, {"stopReason": "refusal"}))
     (_, _, reply) = wire.replies[0]
     assert isinstance(reply["result"]["messageId"], str)
     assert wire.events["new"][-1]["params"]["update"] == {
@@ -81,6 +81,7 @@ def test_an_agent_that_ends_its_turns_as_version_1_does_is_understood_by_clients
         "stopReason": "refusal",
     }
     assert len(ends(wire)) == 1
+    assert not wire.relay.is_at_work, "what clients are told counts for us too"
 
 
 @pytest.mark.parametrize("result", [{}, None, 7, "ok", {"messageId": 7}, {"messageId": None}])

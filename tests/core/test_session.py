@@ -31,7 +31,8 @@ def test_a_session_moves_by_the_table_alone_and_stays_where_it_is_when_a_change_
             continue
         is_given_up = was_muted and session.phase in {Phase.DORMANT, Phase.ENDED} and change is not Change.EXITED
         assert session.is_muted == (session.phase in {Phase.WAKING, Phase.SETTLING} or is_given_up)
-        assert session.is_live == (session.phase is Phase.LIVE)
+        assert session.is_live == (session.phase in {Phase.LIVE, Phase.CLOSING})
+        assert session.can_begin == (session.phase is Phase.LIVE)
 
 
 @given(st.lists(st.sampled_from(Change), max_size=30))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 
 from sandbox_agent.core.ids import AgentId
 from sandbox_agent.errors import AgentExited
+from support import rude_agent
 from support.hub import hub_here
 from support.rpc import CONNECTION, JSON, connected, prompt_params
 from support.server import Server, mock_agents, running_server
@@ -109,3 +111,34 @@ async def test_what_is_asked_of_a_process_that_is_being_ended_is_refused_at_once
                 await agent.request("session/set_mode", {"sessionId": "s", "modeId": "x"}, timeout=None)
             await ending
             await agent.ready()
+
+
+@pytest.mark.promise("P-limit-1")
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "the agent refuses"])
+async def test_a_prompt_that_comes_while_a_session_closes_begins_only_if_the_agent_keeps_it(
+    tmp_path: Path, *, is_closed: bool
+) -> None:
+    command = [sys.executable, str(Path(rude_agent.__file__)), "keeps"]
+    config = f"[agents.rude]\nisolation = 'process'\ncommand = {command!r}\n"
+    async with (
+        running_server(tmp_path, "--no-token", config=config) as server,
+        connected(server.url, "rude") as client,
+        client.stream() as events,
+    ):
+        session = await client.new_session()
+        await client.prompt(session, "first")
+        closing = asyncio.create_task(client.request("session/close", {"sessionId": session}))
+        await events.wait_for(lambda m: "asked to close" in str(m))
+        prompt = asyncio.create_task(client.prompt(session, "second"))
+        await events.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_queued")
+        async with asyncio.timeout(20):
+            await client.request("_rude/close" if is_closed else "_rude/refuse", {})
+            assert ("result" in await closing) == is_closed
+            answer = await prompt
+            last = await client.prompt(session, "third")
+        assert last["result"]["stopReason"] == "end_turn"
+        heard = [word for word in ("first", "second", "third") if f"hears {word}" in str(events.messages)]
+        assert heard == (["first", "third"] if is_closed else ["first", "second", "third"])
+        if is_closed:
+            assert answer["error"]["data"]["type"].endswith("session_ended"), answer
+            await events.wait_for(lambda m: m.get("params", {}).get("hasRun") is False)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import logging
+import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,12 +18,14 @@ import pytest
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, ConnectionId
+from sandbox_agent.errors import UnknownAgent
 from sandbox_agent.hub.clients.connection import Connection
 from simulation.agent import META, Character, Memory
 from simulation.loop import VirtualLoop
 from simulation.plan import Plan
 from simulation.server import Server, deterministic, empty_database
 from simulation.trace import Trace
+from support.hub import hub_here
 
 WARM, ROUNDS = 30, 150
 AGENT = AgentId("agent0")
@@ -142,3 +145,37 @@ def _objects() -> Counter[str]:
     gc.collect()
     kinds = (type(each) for each in gc.get_objects())
     return Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds if kind.__name__ != "ReferenceType")
+
+
+@pytest.mark.promise("P-limit-7")
+async def test_names_of_agents_that_there_are_not_are_not_kept(tmp_path: Path) -> None:
+    async with hub_here(tmp_path) as hub:
+        connection, _ = await hub.open_connection(AgentId("mock"), {})
+
+        async def invent(number: int) -> None:
+            name = f"{number}-" + "x" * 100_000
+            params = {
+                "sessionId": "s",
+                "cwd": "/tmp",
+                "mcpServers": [],
+                "agent": name,
+                "_meta": {META: {"agent": name}},
+            }
+            for method in ("session/load", "session/new", "session/prompt", "_sandboxagent/agent/install", "_x/y"):
+                raw = frames.request(b"1", method, params)
+                answer = await connection.request(frames.parse(raw), raw, timeout=None)
+                assert b'"error"' in answer.line
+            with pytest.raises(UnknownAgent):
+                await hub.open_connection(AgentId(name), {})
+
+        for number in range(3):
+            await invent(number)
+        tracemalloc.start()
+        try:
+            for number in range(3, 33):
+                await invent(number)
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < 1_000_000, "of 30 names of 100 KB none is held"
+        finally:
+            tracemalloc.stop()
+        assert hub.agents.ids() == ["mock"]

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from support import racing_agent, rude_agent, twin_agent
 from support.rpc import RpcClient, connected
 from support.server import Server, running_server
+from support.store_words import sqlite_store
 from support.waiting import until
 
 
@@ -85,6 +87,49 @@ async def _new_one_is_another(server: Server, old: str, before: list[dict[str, A
         await kill_agent(bob)
         await bob.prompt(new, "four")
         assert texts(await history(bob, new), new)[-1] == "rude-1 hears four"
+
+
+@pytest.mark.promise("P-session-11")
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["the agent dies", "the server is restarted"])
+async def test_a_name_is_followed_also_when_nothing_is_known_of_the_first_session_that_had_it(
+    tmp_path: Path, *, is_restarted: bool
+) -> None:
+    """As after a kill in the moment in which the first one was made: its history had begun, its record not."""
+    await _leave_a_beginning(tmp_path / "data" / "history.db")
+    async with (
+        running_server(tmp_path, "--no-token", config=config("counts-anew")) as server,
+        connected(server.url, "rude") as client,
+    ):
+        older = await client.new_session()
+        assert older.startswith("rude-1~")
+        await kill_agent(client)
+        if not is_restarted:
+            await _only_the_newest_goes_on(client, older)
+    if is_restarted:
+        async with (
+            running_server(tmp_path, "--no-token", config=config("counts-anew")) as server,
+            connected(server.url, "rude") as client,
+        ):
+            await _only_the_newest_goes_on(client, older)
+
+
+async def _leave_a_beginning(path: Path) -> None:
+    path.parent.mkdir()
+    store = sqlite_store(path)
+    await store.open()
+    store.append(SessionKey(AgentId("rude"), SessionId("rude-1")).stream, "client", [b"{}"])
+    await store.close()
+
+
+async def _only_the_newest_goes_on(client: RpcClient, older: str) -> None:
+    newer = await client.new_session()
+    assert newer.startswith("rude-1~")
+    assert newer != older
+    await kill_agent(client)
+    refused = await client.prompt(older, "for the older one")
+    assert f"given its name 'rude-1' to a newer session, '{newer}'" in refused["error"]["message"]
+    assert (await client.prompt(newer, "for the newer one"))["result"]["stopReason"] == "end_turn"
+    assert texts(await history(client, newer), newer)[-1] == "rude-1 hears for the newer one"
 
 
 async def test_the_newest_of_many_sessions_of_one_name_is_the_one_that_goes_on(tmp_path: Path) -> None:

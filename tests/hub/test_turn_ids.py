@@ -99,3 +99,18 @@ async def test_what_was_answered_before_the_server_stopped_is_told_to_either_ver
         assert first["result"] == {"stopReason": "refusal"}
     else:
         assert "running when the server stopped" in first["error"]["message"]
+
+
+async def test_a_turn_that_was_cancelled_before_it_ran_is_told_to_all_who_sent_it_each_in_its_version() -> None:
+    store = MemoryStore(retention=KEEP_ALL)
+    turns, first = TurnIds(store, needs_memory=True), connected(store)
+    assert await turns.begin(KEY, "t", prompt(first, 1))
+    given: list[dict[str, Any]] = []
+    for version in Version:
+        request = prompt(connected(store, version), 2)
+        request.connection.reply = lambda _ticket, line, *_: given.append(frames.decode(line))  # type: ignore[method-assign]
+        assert not await turns.begin(KEY, "t", request)
+    turns.answered(first.id, 1, frames.result(b"1", {"stopReason": "cancelled"}), has_run=False)
+    old, new = given
+    assert old["result"] == {"stopReason": "cancelled"}
+    assert new["error"]["code"] == -32800

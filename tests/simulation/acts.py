@@ -12,7 +12,7 @@ from sandbox_agent.core.ids import AgentId, SessionName
 from sandbox_agent.errors import SandboxAgentError
 from simulation.agent import Memory
 from simulation.client import META, Client
-from simulation.facts import Facts, Known
+from simulation.facts import OPENING, Facts, Known
 from simulation.server import Server
 from simulation.watcher import Watcher
 
@@ -37,7 +37,8 @@ class Act:
         self._chance = chance
         self._facts = history.facts
         self._server = history.server
-        self._client = chance.choice(history.clients)
+        connected = [client for client in history.clients if client.connection is not None]
+        self._client = chance.choice(connected or history.clients)
         known = [each for each in self._facts.sessions if self._is_surely_meant(each)]
         self._known = chance.choice(known) if known else None
 
@@ -50,8 +51,10 @@ class Act:
 
     async def connect(self) -> None:
         agent = self._chance.choice(sorted(self._history.memories))
-        if self._client.connection is None:
-            self._client.start(self._client.connect(agent))
+        others = [client for client in self._history.clients if client.connection is None]
+        if others:
+            client = self._chance.choice(others)
+            client.start(client.connect(agent))
             await asyncio.sleep(0.5)
 
     async def disconnect(self) -> None:
@@ -173,7 +176,7 @@ class Act:
         except SandboxAgentError:
             return
         if not self._known.is_deleted and not self._known.is_doubtful and not self._facts.is_damaged:
-            self._facts.read(self._known, entries, is_whole=False)
+            self._facts.read(self._known, entries, is_whole=False, is_sure=not hub.store.is_degraded)
 
     async def list(self) -> None:
         self._ask("session/list", {})
@@ -190,6 +193,9 @@ class Act:
     async def disk_fails(self) -> None:
         self._server.disk.rate = self._chance.choice([0.02, 0.3])
 
+    async def disk_stumbles(self) -> None:
+        self._server.disk.stumbles_in = self._chance.choice([1, 1, 2, 3, 5, 10, 30])
+
     async def disk_well(self) -> None:
         self._server.disk.heal()
 
@@ -205,10 +211,10 @@ class Act:
         known = self._known
         if known is not None:
             ours = {"agent": known.agent}
-            known.is_doubtful |= method == "session/delete" or (
-                known.is_deleted and method in ("session/load", "session/resume")
-            )
+            known.is_doubtful |= method == "session/delete" or (known.is_deleted and method in OPENING)
             self._ask(method, {"sessionId": known.name, **params, "_meta": {META: ours}}, known=known)
+            if method in OPENING:
+                known.last_opening = self._history.number
 
     def _ask(self, method: str, params: dict[str, Any], **more: Any) -> None:
         self._history.number += 1

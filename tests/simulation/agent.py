@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from simulation.child import SimulatedChild
+from simulation.speech import Message, is_state, speech, told, update
 from simulation.trace import Trace
 
 META = "sandboxagent.dev"
@@ -39,6 +40,10 @@ class Character:
     ignores_eof: bool = False
     odd_answers: bool = False
     """Values of wrong types in the answer to `session/new`."""
+    speaks: tuple[int, ...] = (1,)
+    """Versions of ACP: its processes take turns, as if it had been updated."""
+    acknowledges: str = "first"
+    """When a prompt is, in version 2: one of MANNERS."""
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class Memory:
     faults: list[str] = field(default_factory=list)
     """What the server has done wrong towards it."""
     finished: dict[str, list[str]] = field(default_factory=dict)
-    """The tokens of each turn that it has answered, by the prompt's number."""
+    """See `Facts`."""
     is_tame: bool = False
 
     def forget_untold(self, told: set[str], *, is_damaged: bool) -> None:
@@ -99,6 +104,8 @@ class AgentProgram:
         self._name = name
         self._memory = memory
         self._character = memory.character
+        versions = memory.character.speaks
+        self._speech = speech(versions[int(name.partition("/")[2]) % len(versions)], memory.character.acknowledges)
         self._held: dict[str, Conversation] = {}
         self._known: set[str] = set()
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -153,13 +160,14 @@ class AgentProgram:
         if method is None:
             self._hear_answer(message)
         elif method == "initialize":
-            self._answer(key, {"protocolVersion": 1, "agentCapabilities": _capabilities(self._character.can)})
+            self._answer(key, self._speech.introduction(self._character.can))
         elif method == "session/new":
             self._make(key, None)
         elif method == "session/fork":
             self._make(key, self._held.get(params["sessionId"]))
         elif method in ("session/load", "session/resume"):
-            self._take_up(key, params.get("sessionId"), is_load=method == "session/load")
+            is_load = method == "session/load" or params.get("replayFrom") is not None
+            self._take_up(key, params.get("sessionId"), is_load=is_load)
         elif method in ("session/close", "session/delete"):
             self._let_go(key, params.get("sessionId"), is_forgotten=method == "session/delete")
         elif method == "session/prompt":
@@ -180,7 +188,7 @@ class AgentProgram:
             self._say(name, conversation, 2)
         result: dict[str, Any] = {"sessionId": name, "_meta": {"birth": conversation.birth}}
         if self._character.odd_answers:
-            result |= {"modes": {"currentModeId": 5, "availableModes": "none"}, "models": 7}
+            result |= self._speech.odd_answer()
         self._answer(key, result)
 
     def _new_name(self) -> str:
@@ -202,7 +210,7 @@ class AgentProgram:
         told = self._told_to_stop.pop(name, None)
         if name in self._running and told is not None and asyncio.get_running_loop().time() - told >= _CLOSING:
             del self._running[name]  # it was closed, and a turn that does not end by then is not waited for
-        replay = [_update(name, f"{conversation.birth}.{number}") for number in conversation.said]
+        replay = [self._speech.chunk(name, f"{conversation.birth}.{number}") for number in conversation.said]
         if is_load and not self._character.replays_late:
             self._send(*replay)
         self._answer(key, {"_meta": {"birth": conversation.birth}})
@@ -236,34 +244,38 @@ class AgentProgram:
         self._running[name] = asyncio.get_running_loop().create_task(self._turn(key, name, conversation, prompt))
 
     async def _turn(self, key: Any, name: str, conversation: Conversation, prompt: dict[str, Any]) -> None:
-        first = conversation.count
+        said: list[str] = []
+        self._send(*self._speech.begins(key, name, prompt))
         for act in prompt["acts"]:
             if name in self._cancelled or self.is_over:
                 break
-            await self._act(act, key, name, conversation)
+            said += told(await self._act(act, key, name, conversation))
         if self.is_over:
             return
-        if self._running.get(name) is asyncio.current_task():
+        is_given_up = self._running.get(name) is not asyncio.current_task()
+        if not is_given_up:
             del self._running[name]
-        tokens = [f"{conversation.birth}.{number}" for number in range(first + 1, conversation.count + 1)]
-        self._memory.finished[prompt["n"]] = tokens
-        self._answer(key, {"stopReason": "cancelled" if name in self._cancelled else "end_turn", "n": prompt["n"]})
+        self._memory.finished[prompt["n"]] = said
+        reason = "cancelled" if name in self._cancelled else "end_turn"
+        self._send(*self._speech.ends(key, name, prompt, reason, is_given_up=is_given_up))
 
-    async def _act(self, act: Sequence[Any], key: Any, name: str, conversation: Conversation) -> None:
+    async def _act(self, act: Sequence[Any], key: Any, name: str, conversation: Conversation) -> Sequence[Message]:
+        """Gives what it said of the session."""
         match act:
             case ["say", count]:
-                self._say(name, conversation, count)
+                return self._say(name, conversation, count)
             case ["pause", seconds]:
                 await self._rest(seconds)
             case ["ask", waits]:
                 answer = self._ask(name, conversation)
                 if waits:
                     await self._first(answer)
+                self._send_in_turn(name, *self._speech.goes_on(name))
             case ["title"]:
-                update = {"sessionUpdate": "session_info_update", "title": conversation.next_token()}
-                self._send({"method": "session/update", "params": {"sessionId": name, "update": update}})
+                return self._send(update(name, "session_info_update", title=conversation.next_token()))
             case _:
                 await self._misbehave(act, key, name)
+        return ()
 
     async def _misbehave(self, act: Sequence[Any], key: Any, name: str) -> None:
         match act:
@@ -272,10 +284,11 @@ class AgentProgram:
             case ["garbage", count]:
                 self.child.say(*[b"this is no JSON"] * count)
             case ["strange"]:
-                self._send({"id": 999_999, "result": {}}, _update("nobody's", "x.1"), {"method": 5, "id": []})
+                nobodys = self._speech.chunk("nobody's", "x.1")
+                self._send({"id": 999_999, "result": {}}, nobodys, {"method": 5, "id": []})
             case ["twice"]:
-                self._running.pop(name, None)  # as far as the server can know
-                self._answer(key, {"stopReason": "end_turn", "n": -1})
+                if self._send(*self._speech.ends_early(key)):
+                    self._running.pop(name, None)  # as far as the server can know
             case ["deaf", seconds]:
                 self.child.read(is_reading=False)
                 await self._rest(seconds)
@@ -283,20 +296,14 @@ class AgentProgram:
             case ["die", code]:
                 self.exit(code)
 
-    def _say(self, name: str, conversation: Conversation, count: int) -> None:
-        self._send(*[_update(name, conversation.next_token()) for _ in range(count)])
+    def _say(self, name: str, conversation: Conversation, count: int) -> Sequence[Message]:
+        return self._send(*[self._speech.chunk(name, conversation.next_token()) for _ in range(count)])
 
     def _ask(self, name: str, conversation: Conversation) -> asyncio.Future[Any]:
         self._ask_count += 1
         key = self._ask_count - 1  # some count from 0
-        options = [
-            {"optionId": "y", "name": "Yes", "kind": "allow_once"},
-            {"optionId": "n", "name": "No", "kind": "reject_once"},
-        ]
-        call = {"toolCallId": conversation.next_token(), "title": "work"}
         answer = self._asked[key] = asyncio.get_running_loop().create_future()
-        params = {"sessionId": name, "toolCall": call, "options": options}
-        self._send({"id": key, "method": "session/request_permission", "params": params})
+        self._send_in_turn(name, *self._speech.asks(key, name, conversation.next_token()))
         return answer
 
     def _hear_answer(self, message: dict[str, Any]) -> None:
@@ -337,17 +344,15 @@ class AgentProgram:
     def _answer(self, key: Any, result: dict[str, Any]) -> None:
         self._send({"id": key, "result": result})
 
-    def _send(self, *messages: dict[str, Any]) -> None:
+    def _send_in_turn(self, name: str, *messages: Message) -> None:
+        """Without what would be taken for the state of a later turn, if this one was given up."""
+        is_given_up = self._running.get(name) is not asyncio.current_task()
+        self._send(*[message for message in messages if not (is_given_up and is_state(message))])
+
+    def _send(self, *messages: Message) -> Sequence[Message]:
+        """Gives them back, for whoever counts what was said."""
         if messages and not self.is_over:
             lines = [msgspec.json.encode({"jsonrpc": "2.0", **message}) for message in messages]
             self._memory.trace.add(self._name, "says", *lines)
             self.child.say(*lines)
-
-
-def _update(name: str, token: str) -> dict[str, Any]:
-    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": token}}
-    return {"method": "session/update", "params": {"sessionId": name, "update": update}}
-
-
-def _capabilities(can: frozenset[str]) -> dict[str, Any]:
-    return {"loadSession": "load" in can, "sessionCapabilities": {verb: {} for verb in sorted(can - {"load"})}}
+        return messages

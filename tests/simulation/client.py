@@ -18,7 +18,8 @@ from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.stream import Batch, Reader
 from sandbox_agent.hub.clients.waiters import Answered
 from sandbox_agent.hub.hub import Hub
-from simulation.facts import LOST, Facts, Known, Taken, token_of
+from simulation.facts import LOST, Facts, Known, Taken
+from simulation.speech import told
 from simulation.trace import Trace
 
 META = "sandboxagent.dev"
@@ -37,6 +38,9 @@ class Client:
         self.is_cut_off = False
         """The store could not be read when it followed last."""
         self.answers_at_once = chance.random() < 0.6
+        self.version = chance.choice([1, 1, 2])
+        self.states: dict[str, str] = {}
+        """What one who speaks version 2 was last told that each session does."""
         self._hub = hub
         self._facts = facts
         self._trace = trace
@@ -52,7 +56,8 @@ class Client:
         self._connections += 1
         name = ConnectionId(f"{self.name}-{self._connections}")
         try:
-            connection, _ = await self._hub.open_connection(AgentId(agent), {}, connection_id=name)
+            said = {"protocolVersion": self.version, "info": {"name": self.name, "version": "1"}, "capabilities": {}}
+            connection, _ = await self._hub.open_connection(AgentId(agent), said, connection_id=name)
         except SandboxAgentError as error:
             self._say(f"cannot connect: {type(error).__name__}")
             return
@@ -113,7 +118,9 @@ class Client:
         """Send a request: `wait` for the answer, `leave` before it comes, or have it on the stream (`async`)."""
         if self.connection is None:
             return
-        taken = Taken(number, method, how, known, turn_id, alias, self.connection.agent)
+        taken = Taken(number, method, how, known, turn_id, alias, self.connection.agent, self.version)
+        if self.version == 2:
+            method, params = _in_version_2(method, params)
         raw = frames.request(b"%d" % number, method, params)
         self._say("asks", raw)
         self.start(self._request(self.connection, taken, raw))
@@ -233,13 +240,22 @@ class Client:
             else:
                 self._hear(taken, msgspec.json.encode(message))
         elif method == "session/update":
-            token = token_of(params["update"])
-            if token is not None and "." in token:
-                self._facts.saw(params["sessionId"], token, is_sure=not self._hub.store.is_degraded)
+            for token in told([message]):
+                if "." in token:
+                    self._facts.saw(params["sessionId"], token, is_sure=not self._hub.store.is_degraded)
+            if params["update"]["sessionUpdate"] == "state_update":
+                self._see_state(params["sessionId"], params["update"]["state"])
         elif method == "session/request_permission":
             self.open_asks.append(message["id"])
             if self.answers_at_once:
                 self.answer_permission(message["id"], option="y")
+
+    def _see_state(self, session: str, state: str) -> None:
+        self.states[session] = state
+        if self.version == 1:
+            self._facts.fail(
+                "each is told in its version", f"{self.name} of version 1 is told that {session} is {state}"
+            )
 
     def _send(self, raw: bytes) -> None:
         if self.connection is not None:
@@ -254,8 +270,20 @@ class Client:
 
     def void(self) -> None:
         """The connection is gone, or a hole is told: what was to come on its stream may not come any more."""
+        self.states.clear()
         for taken in self._taken.values():
             taken.is_void |= taken.where in ("async", "leave", "stream")
 
     def _say(self, what: str, *lines: bytes) -> None:
         self._trace.add(self.name, what, *lines)
+
+
+def _in_version_2(method: str, params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The same request in the words of version 2."""
+    match method:
+        case "session/load":
+            return "session/resume", {**params, "replayFrom": {"type": "start"}}
+        case "session/set_mode":
+            kept = {name: value for name, value in params.items() if name != "modeId"}
+            return "session/set_config_option", {**kept, "configId": "mode", "value": params["modeId"], "type": "id"}
+    return method, params

@@ -17,7 +17,7 @@ _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "COMMIT"})
 
 
 class SimulatedDisk(Disk):
-    """Full when it is told to be; beyond that it fails at a rate, and writes may stop in the middle.
+    """Full when it is told to be; beyond that it fails at a rate or just once, and writes may stop in the middle.
 
     The files are real ones (in memory, where there is such a place), and so is SQLite: its statements fail as they
     would if the system had refused them."""
@@ -26,15 +26,20 @@ class SimulatedDisk(Disk):
         self.chance = chance
         self.is_full = False
         self.rate = 0.0
+        self.stumbles_in = 0
+        """After how many more calls it fails once; 0: not at all."""
 
     @property
     def is_well(self) -> bool:
-        return not self.is_full and self.rate == 0
+        return not self.is_full and self.rate == 0 and self.stumbles_in == 0
 
     def heal(self) -> None:
-        self.is_full, self.rate = False, 0.0
+        self.is_full, self.rate, self.stumbles_in = False, 0.0, 0
 
     def strikes(self) -> bool:
+        if self.stumbles_in:
+            self.stumbles_in -= 1
+            return self.stumbles_in == 0
         return self.rate > 0 and self.chance.random() < self.rate
 
     def connect(self, target: str, *, is_uri: bool) -> sqlite3.Connection:

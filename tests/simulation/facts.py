@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.store.base import Entry
+from simulation.speech import told
 
 LOST = "_sandboxagent/history/lost"
-_OPENING = ("session/load", "session/resume")
+OPENING = ("session/load", "session/resume")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,15 @@ class Known:
     is_deleted: bool = False
     is_doubtful: bool = False
     """Somebody has asked for its deletion and was not answered, or has loaded it anew from its agent."""
+    last_opening: int = 0
+    """The number of the newest request to load or resume it."""
     turn_ids: list[str] = field(default_factory=list)
-    answers: dict[str, tuple[Any, bool]] = field(default_factory=dict)
-    """What each turnId was answered with, and whether that is sure."""
+    answers: dict[tuple[str, int], tuple[Any, bool]] = field(default_factory=dict)
+    """What each turnId was answered with in either version, and whether that is sure."""
     seen: dict[str, bool] = field(default_factory=dict)
     """Tokens that somebody saw, or that belong to a turn whose answer somebody has; and whether each is sure."""
     history: dict[int, bytes] = field(default_factory=dict)
-    """What was read of it, by sequence."""
+    """What was read of it while the store said that it was well, by sequence."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,8 @@ class Taken:
     turn_id: str | None = None
     alias: str | None = None
     agent: str = ""
+    version: int = 1
+    """Of ACP, that its client speaks."""
     answers: int = 0
     is_void: bool = False
     """Nobody is there any more to hear the answer."""
@@ -72,6 +77,8 @@ class Facts:
         self.broken: Broken | None = None
         self.sessions: list[Known] = []
         self.taken: list[Taken] = []
+        self.finished: dict[str, list[str]] = {}
+        """What agents said in each turn that they have ended, as tokens, by the prompt's number."""
         self.is_damaged = False
         """Bits were flipped or the power was cut: only what every reading must be holds from here on."""
         self.is_frozen = False
@@ -118,21 +125,32 @@ class Facts:
         if "internal error" in str((message.get("error") or {}).get("message")):
             self.fail("no internal errors", f"{taken.method}: {message}")
         result = message.get("result")
-        if taken.turn_id is not None and taken.known is not None and isinstance(result, dict):
-            self._turn_answered(taken.known, taken.turn_id, result.get("n"), is_sure=is_sure)
+        if taken.method == "session/prompt" and taken.known is not None and isinstance(result, dict):
+            self._prompt_answered(taken, taken.known, result, is_sure=is_sure)
 
-    def _turn_answered(self, known: Known, turn_id: str, value: Any, *, is_sure: bool) -> None:
+    def _prompt_answered(self, taken: Taken, known: Known, result: dict[str, Any], *, is_sure: bool) -> None:
+        if taken.version == 2 and not isinstance(result.get("messageId"), str):
+            self.fail("each is answered in its version", f"request {taken.number} in version 2: {result}")
+        elif taken.version == 1 and not isinstance(result.get("stopReason"), str):
+            self.fail("each is answered in its version", f"request {taken.number} in version 1: {result}")
+        value = result.get("messageId") or result.get("n") or (result.get("usage") or {}).get("n")
         if value is None:
             return  # cancelled before it ran
-        before = known.answers.get(turn_id)
+        for token in self.finished.get(value, ()):
+            known.seen[token] = known.seen.get(token, False) or is_sure
+        if taken.turn_id is not None:
+            self._turn_answered(known, taken.turn_id, taken.version, value, is_sure=is_sure)
+
+    def _turn_answered(self, known: Known, turn_id: str, version: int, value: Any, *, is_sure: bool) -> None:
+        before = known.answers.get((turn_id, version))
         if before is not None and before[0] != value and before[1] and not self.is_damaged:
             self.fail("a turn has one answer", f"{turn_id} of {known.name}: {value}, before {before[0]}")
-        known.answers[turn_id] = (value, is_sure or (before is not None and before[1]))
+        known.answers[turn_id, version] = (value, is_sure or (before is not None and before[1]))
 
     def is_being_taken_up(self, known: Known, deletion: Taken) -> bool:
         """Whether somebody asks for it, or has asked after its deletion was: whose answer may come late."""
-        asked = (each for each in self.taken if each.known is known and each.method in _OPENING)
-        return any(not each.answers or each.number > deletion.number for each in asked)
+        asked = (each for each in self.taken if each.known is known and each.method in OPENING)
+        return known.last_opening > deletion.number or any(not each.answers for each in asked)
 
     def require_answers(self) -> None:
         """At the end of a life, when everything that stood in the way is gone."""
@@ -149,9 +167,9 @@ class Facts:
             known.seen = {token: True for token, is_sure in known.seen.items() if is_sure}
             known.answers = {turn: answer for turn, answer in known.answers.items() if answer[1]}
 
-    def read(self, known: Known, entries: Sequence[Entry], *, is_whole: bool) -> None:
+    def read(self, known: Known, entries: Sequence[Entry], *, is_whole: bool, is_sure: bool) -> None:
         """A reading of a session's history, from its beginning to its end if `is_whole`."""
-        reading = _Reading(self, known, is_whole=is_whole)
+        reading = _Reading(self, known, is_whole=is_whole, is_sure=is_sure)
         for entry in entries:
             reading.take(entry)
         if is_whole:
@@ -159,10 +177,11 @@ class Facts:
 
 
 class _Reading:
-    def __init__(self, facts: Facts, known: Known, *, is_whole: bool) -> None:
+    def __init__(self, facts: Facts, known: Known, *, is_whole: bool, is_sure: bool) -> None:
         self._facts = facts
         self._known = known
         self._is_whole = is_whole
+        self._is_sure = is_sure
         self._reached = 0
         self._lost = 0
         self._newest = 0
@@ -176,15 +195,17 @@ class _Reading:
             self._lost += entry.sequence - first + 1
             if message["params"]["toSequence"] != entry.sequence:
                 self._fail("holes are told as they are", f"{message} stands at {entry.sequence}")
-        elif self._known.history.setdefault(entry.sequence, entry.envelope) != entry.envelope:
+        elif self._known.history.get(entry.sequence, entry.envelope) != entry.envelope:
             self._fail("history does not change", f"something else is at {entry.sequence}")
+        elif self._is_sure:
+            self._known.history[entry.sequence] = entry.envelope
         is_aged = self._facts.has_retention and not self._reached
         if self._is_whole and first != self._reached + 1 and not is_aged and not self._facts.is_damaged:
             self._fail("every hole is told", f"nothing of {self._reached + 1} to {first - 1}")
         if entry.sequence <= self._reached:
             self._fail("sequences rise", f"{entry.sequence} after {self._reached}")
         self._reached = entry.sequence
-        for token in _tokens(message):
+        for token in told([message]):
             self._take_token(token)
 
     def finish(self) -> None:
@@ -213,19 +234,3 @@ class _Reading:
 
 def _number(token: str) -> int:
     return int(token.partition(".")[2])
-
-
-def _tokens(message: dict[str, Any]) -> list[str]:
-    params = message.get("params")
-    update = params.get("update") if isinstance(params, dict) and message.get("method") == "session/update" else None
-    token = token_of(update) if isinstance(update, dict) else None
-    return [] if token is None else [token]
-
-
-def token_of(update: dict[str, Any]) -> str | None:
-    """The token of an update that an agent sent, whatever its kind."""
-    if update.get("sessionUpdate") == "agent_message_chunk":
-        return str(update["content"]["text"])
-    if update.get("sessionUpdate") == "session_info_update":
-        return str(update["title"])
-    return None

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from sandbox_agent.core.ids import AgentId, SessionName
+from sandbox_agent.core.ids import AgentId, SessionId, SessionName
 from sandbox_agent.errors import StoreError, UnknownSession
+from sandbox_agent.store.base import Entry
 from simulation.acts import Act
 from simulation.agent import Memory
 from simulation.client import Client
@@ -64,7 +65,10 @@ class History:
         self.facts = Facts(has_retention=plan.retention is not None)
         self.trace = Trace()
         births: list[str] = []
-        self.memories = {name: Memory(character, self.trace, births) for name, character in plan.agents.items()}
+        self.memories = {
+            name: Memory(character, self.trace, births, finished=self.facts.finished)
+            for name, character in plan.agents.items()
+        }
         self._steps = list(plan.steps)
         self.number = 0
         self._loop: VirtualLoop
@@ -216,6 +220,7 @@ class History:
         self.watcher.follow(0)
         await asyncio.sleep(1.0)
         self._look_around()
+        self._check_states()
         self.watcher.check()
         self.facts.require_answers()
         if self.server.store.backlog():
@@ -223,6 +228,19 @@ class History:
         if self.server.store.is_degraded or self.server.store.backlog():
             self.facts.fail("a store recovers", str(self.server.store.health()))
         await self._check_histories(is_restart=False)
+
+    def _check_states(self) -> None:
+        """Whoever of version 2 was told that a session works has been told that it is idle."""
+        for client in self.clients:
+            for name, state in client.states.items():
+                if state != "idle" and self._is_idle_for(client, name):
+                    self.facts.fail("what began is told to be over", f"{client.name}: {name} is {state}")
+
+    def _is_idle_for(self, client: Client, name: str) -> bool:
+        """Whether it is attached to a session of that name, and nothing runs in it."""
+        found = [agent.sessions[SessionId(name)] for agent in self.server.hub.agents if name in agent.sessions]
+        connection = client.connection.id if client.connection is not None else None
+        return any(session.is_idle and connection in session.attached for session in found)
 
     def _is_quiet(self) -> bool:
         store = self.server.store
@@ -241,14 +259,18 @@ class History:
                     self.facts.fail("no turnId runs twice", f"{turn_id} of {birth} ran {count} times")
 
     async def _check_histories(self, *, is_restart: bool) -> None:
+        # What is not read after a restart is new to the store when somebody uses it.
+        is_read = not is_restart or self.facts.is_damaged or self._loop.chance.random() < 0.5
         for known in list(self.facts.sessions):
-            await self._check_history(known, is_restart=is_restart)
+            await self._check_history(known, is_restart=is_restart, is_read=is_read)
 
-    async def _check_history(self, known: Known, *, is_restart: bool) -> None:
+    async def _check_history(self, known: Known, *, is_restart: bool, is_read: bool) -> None:
         hub, facts = self.server.hub, self.facts
+        entries: list[Entry] = []
         try:
             record = await hub.sessions.look_up(SessionName(known.name, AgentId(known.agent)))
-            entries = [entry async for entry in hub.sessions.history.read_all(record.key.stream)]
+            if is_read:
+                entries += [entry async for entry in hub.sessions.history.read_all(record.key.stream)]
         except UnknownSession:
             if known.is_sure and not known.is_deleted and not known.is_doubtful and not facts.is_damaged:
                 facts.fail("a session outlives the server", f"{known.name} is unknown")
@@ -269,7 +291,8 @@ class History:
             return
         if facts.is_damaged:
             known.history = {}
-        facts.read(known, entries, is_whole=True)
+        if is_read:
+            facts.read(known, entries, is_whole=True, is_sure=not hub.store.is_degraded)
 
     def _is_given_again(self, known: Known) -> bool:
         """Whether the agent has given its name to another, of which perhaps nobody was told."""

@@ -123,6 +123,30 @@ MUTANTS = (
         "        msgspec.convert(params, _AgentParams)",
         "        pass",
     ),
+    Mutant(
+        "a waiting prompt is started while its session closes",
+        "sandbox_agent.core.turns:Turns.next",
+        "session.can_begin",
+        "session.is_live",
+    ),
+    Mutant(
+        "that a prompt has begun is taken for its end",
+        "sandbox_agent.core.turns:Turns.answered",
+        "        if call.held is not None and not frame.is_error:",
+        "        if False:",
+    ),
+    Mutant(
+        "nobody says that work is over which a close or an exit has ended",
+        "sandbox_agent.core.turns:Turns.interrupt",
+        '        if is_working or session.activity.get("background"):',
+        "        if False:",
+    ),
+    Mutant(
+        "version 2 is not told that a turn of version 1 is over",
+        "sandbox_agent.core.interpreter:Interpreter._states",
+        "                return translator.prompt_ended(**outcome)",
+        "                return []",
+    ),
 )
 
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from simulation.agent import Character
+from simulation.speech import MANNERS
 
 _VERBS = ("load", "resume", "fork", "close", "delete")
 _WEIGHTS = {
@@ -38,6 +39,7 @@ _WEIGHTS = {
     "misuse": 1,
     "disk_full": 1,
     "disk_fails": 1,
+    "disk_stumbles": 1,
     "disk_well": 2,
     "agent_dies": 1,
     "wait": 5,
@@ -51,6 +53,9 @@ _MOTIFS = (
     ("disk_full", "prompt", "wait", "disk_well", "prompt", "wait", "kill"),
     ("kill", "disk_fails", "connect", "prompt", "read", "disk_well", "prompt"),
     ("prompt", "kill", "connect", "prompt", "kill", "connect", "prompt"),
+    ("prompt", "kill", "connect", "disk_stumbles", "prompt", "disk_stumbles", "prompt", "read"),
+    ("prompt", "disk_stumbles", "prompt", "prompt", "new", "kill", "connect", "read"),
+    ("prompt", "wait", "close", "wait", "load", "close", "wait", "prompt", "close"),
 )
 """What seldom comes about by chance, and has broken promises before."""
 PAUSES = (0.0, 0.0, 0.0, 0.0005, 0.004, 0.06, 0.3, 1.5, 7.0)
@@ -88,7 +93,7 @@ def make_plan(seed: int) -> Plan:
     chance = Random(seed)
     agents = {f"agent{number}": _character(chance) for number in range(chance.choice([1, 1, 2]))}
     kinds = chance.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()), k=chance.choice([8, 20, 40, 60]))
-    if chance.random() < 0.5:
+    if chance.random() < 0.6:
         place = chance.randint(0, len(kinds))
         kinds[place:place] = chance.choice(_MOTIFS)
     beginning = ["connect", "new", "prompt"]
@@ -117,4 +122,6 @@ def _character(chance: Random) -> Character:
         ignores_cancel=chance.random() < 0.2,
         ignores_eof=chance.random() < 0.2,
         odd_answers=chance.random() < 0.1,
+        speaks=chance.choice([(1,), (1,), (1,), (2,), (2,), (1, 2)]),
+        acknowledges=chance.choice(MANNERS),
     )

@@ -41,7 +41,7 @@ def on_prompt(word: str, request: dict[str, Any]) -> None:
         for number in range(60_000):
             update = {"sessionUpdate": "tool_call", "toolCallId": f"{number:0200d}", "title": "t", "kind": "read"}
             send({"method": "session/update", "params": {"sessionId": session, "update": update}})
-    elif word == "counts-anew":
+    elif word in ("counts-anew", "keeps"):
         say(session, f"{session} hears {request['params']['prompt'][0]['text']}")
     answer(request, {"stopReason": "end_turn"})
 
@@ -53,7 +53,8 @@ def say(session: str, text: str) -> None:
 
 def main(word: str) -> None:
     sessions = 0
-    can_resume = word in ("counts-anew", "same")
+    can_resume = word in ("counts-anew", "same", "keeps")
+    asked_to_close: dict[str, Any] = {}
     for line in sys.stdin:
         request = json.loads(line)
         method = request.get("method")
@@ -73,6 +74,14 @@ def main(word: str) -> None:
                 time.sleep(600)
         elif method == "session/prompt":
             on_prompt(word, request)
+        elif word == "keeps" and method == "session/close":
+            asked_to_close = request
+            say(request["params"]["sessionId"], "asked to close")
+        elif method in ("_rude/close", "_rude/refuse"):
+            is_refused = method == "_rude/refuse"
+            outcome = {"error": {"code": -32000, "message": "not now"}} if is_refused else {"result": {}}
+            send({"id": asked_to_close["id"], **outcome})
+            answer(request, {})
         elif "id" in request and method is not None:
             answer(request, {})
 

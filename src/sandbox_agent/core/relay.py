@@ -221,6 +221,18 @@ class Relay:
             self._sessions.let_go(session)  # no replay comes any more
         return self._turns.refuse_queue(session, error)
 
+    def closing(self, session_id: SessionId) -> None:
+        """The process, which holds the session, is about to be asked to let it go: prompts wait from now on."""
+        self.sessions[session_id].change(Change.CLOSE)
+
+    def kept(self, session_id: SessionId) -> list[Effect]:
+        """The process was asked to let the session go and has not: what waited runs."""
+        session = self._sessions.get(session_id)
+        if session is None or session.phase is not Phase.CLOSING:
+            return []
+        session.change(Change.KEPT)
+        return self._turns.next(session)
+
     def release(self, session_id: SessionId, error: SandboxAgentError) -> list[Effect]:
         """The session is closed at the agent: what runs or waits is answered with `error`."""
         return self._stop(self.sessions[session_id], Change.RELEASED, error)

@@ -23,6 +23,7 @@ class Phase(enum.Enum):
     WAKING = "the process takes it up again: what it replays meanwhile we have already"
     SETTLING = "the load was answered: a late replay is still passed over, everything else is told"
     LIVE = "the running process holds it"
+    CLOSING = "the process is asked to let it go: what runs may end, nothing begins"
     ENDED = "over for good; it can be read"
 
 
@@ -31,6 +32,8 @@ class Change(enum.Enum):
     LOADED = "a load was answered; some agents replay only then"
     AWAKE = "the process holds it"
     FAILED = "it could not be woken"
+    CLOSE = "the process is about to be asked to let it go"
+    KEPT = "the process has not let it go"
     RELEASED = "closed at the agent; it can be woken again"
     EXITED = "the process is gone"
     END = "ended for good"
@@ -38,7 +41,7 @@ class Change(enum.Enum):
 
 IDLE = {"state": "idle"}
 _MUTED = (Phase.WAKING, Phase.SETTLING)
-_NOT_ENDED = (Phase.DORMANT, Phase.WAKING, Phase.SETTLING, Phase.LIVE)
+_NOT_ENDED = tuple(phase for phase in Phase if phase is not Phase.ENDED)
 
 TRANSITIONS: dict[tuple[Phase, Change], Phase] = {
     (Phase.DORMANT, Change.WAKE): Phase.WAKING,
@@ -48,6 +51,9 @@ TRANSITIONS: dict[tuple[Phase, Change], Phase] = {
     (Phase.WAKING, Change.FAILED): Phase.DORMANT,
     (Phase.SETTLING, Change.FAILED): Phase.DORMANT,
     (Phase.DORMANT, Change.FAILED): Phase.DORMANT,
+    (Phase.LIVE, Change.CLOSE): Phase.CLOSING,
+    (Phase.CLOSING, Change.CLOSE): Phase.CLOSING,
+    (Phase.CLOSING, Change.KEPT): Phase.LIVE,
     **{(phase, Change.RELEASED): Phase.DORMANT for phase in _NOT_ENDED},
     **{(phase, Change.EXITED): Phase.DORMANT for phase in _NOT_ENDED},
     **{(phase, Change.END): Phase.ENDED for phase in Phase},
@@ -207,6 +213,12 @@ class Session(msgspec.Struct):
 
     @property
     def is_live(self) -> bool:
+        """Whether the running process holds it."""
+        return self.phase in (Phase.LIVE, Phase.CLOSING)
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether the running process may be given a prompt of it."""
         return self.phase is Phase.LIVE
 
     @property

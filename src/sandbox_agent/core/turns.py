@@ -41,7 +41,7 @@ class Turns:
 
     def add(self, session: Session, call: Call) -> list[Effect]:
         """Run a prompt now, or after those before it."""
-        if session.is_live and session.running is None and not session.queue:
+        if session.can_begin and session.running is None and not session.queue:
             return self._start(session, call)
         if len(session.queue) >= self._budget.queued_prompts:
             busy = SessionBusy(f"session {session.id!r} has {len(session.queue)} prompts waiting already")
@@ -52,7 +52,7 @@ class Turns:
         return [queued, Wake(session.id)] if is_first else [queued]
 
     def next(self, session: Session) -> list[Effect]:
-        if session.queue and session.running is None and session.is_live:
+        if session.queue and session.running is None and session.can_begin:
             return self._start(session, session.queue.popleft())
         return []
 
@@ -170,6 +170,7 @@ class Turns:
         if ended is None:
             return effects
         if ended.get("result") is said:  # it told its end as version 1 does: those of version 2 wait for a state
+            session.activity = dict(IDLE)
             effects.append(Publish(session.id, [speaking.idle(session.id, ended)], session.connections, "server"))
         return effects + self._ended(session, call, ended)
 

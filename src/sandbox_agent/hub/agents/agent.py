@@ -298,6 +298,13 @@ class Agent:
     def wake_failed(self, session: SessionId, error: SandboxAgentError) -> None:
         self._apply(self._relay.wake_failed(session, error))
 
+    def closing(self, session: SessionId) -> None:
+        """The process, which holds the session, is about to be asked to let it go: prompts wait from now on."""
+        self._relay.closing(session)
+
+    def kept(self, session: SessionId) -> None:
+        self._apply(self._relay.kept(session))
+
     def release(self, session: SessionId, error: SandboxAgentError) -> None:
         self._apply(self._relay.release(session, error))
 

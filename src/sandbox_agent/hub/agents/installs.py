@@ -112,3 +112,5 @@ class Installs:
             yield
         finally:
             listeners.remove(progress)
+            if not listeners:
+                self._listeners.pop(agent, None)

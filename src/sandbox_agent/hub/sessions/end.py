@@ -30,6 +30,8 @@ class End:
         self._turn_ids = turn_ids
         self._given: dict[SessionKey, SessionId] = {}
         """Names of sessions that are being made, and to whom another process has given them already."""
+        self._newest: dict[SessionKey, SessionId] = {}
+        """Who has the name of a first session of which nothing is known."""
 
     async def close(self, record: SessionRecord) -> None:
         """`session/close`: the agent lets it go; the next prompt wakes it again."""
@@ -69,25 +71,47 @@ class End:
             raise
 
     async def _give_away(self, newer: SessionRecord) -> None:
-        first = await self._inventory.find(SessionKey(newer.agent, SessionId(newer.native)))
-        if first is None:  # its process has named it, and we have not come to write it down
-            self._given[SessionKey(newer.agent, SessionId(newer.native))] = newer.session_id
+        key = SessionKey(newer.agent, SessionId(newer.native))
+        first = await self._inventory.find(key)
+        if first is None:
+            if any(key.session in agent.sessions for agent in self._agents.all_of(key.agent)):
+                self._given[key] = newer.session_id  # its process has named it, and we have not come to write it down
+            await self._give_away_again(key, newer)
             return
         before = first.name_given_to
         first.name_given_to = newer.session_id
         latest = first if before is None else await self._inventory.find(SessionKey(newer.agent, before))
-        if latest is not None and latest is not first:
-            latest.name_given_to = newer.session_id  # of its own: the first one may be deleted
-            self._inventory.save(latest)
-        if latest is not None and latest.ended is None and not self._is_live(latest):
-            self._over(self._agents.of(latest.key), latest, _given_away(newer))
+        if latest is not None:
+            self._take_name(latest, newer)  # of its own: the first one may be deleted
         if self._inventory.held(first.key) is first:
             self._inventory.save(first)
         else:  # it was deleted while we looked
             newer.name_given_to = first.session_id
 
+    async def _give_away_again(self, first: SessionKey, newer: SessionRecord) -> None:
+        """Of the first session of that name nothing is known, as after a kill while it was made: another has it."""
+        before = self._newest.get(first)
+        if before is not None:
+            keys = [SessionKey(first.agent, before)]
+        else:
+            keys = await self._inventory.called(first.agent, newer.native)
+        self._newest[first] = newer.session_id
+        for key in keys:
+            older = await self._inventory.find(key)
+            if older is None:
+                self._given[key] = newer.session_id  # it is being made
+            elif older.name_given_to is None:
+                self._take_name(older, newer)
+
+    def _take_name(self, older: SessionRecord, newer: SessionRecord) -> None:
+        older.name_given_to = newer.session_id
+        self._inventory.save(older)
+        if older.ended is None and not self._is_live(older):
+            self._over(self._agents.of(older.key), older, _given_away(newer))
+
     def made(self, record: SessionRecord) -> None:
         """To be called when a new session is known: another process may have given its name again meanwhile."""
+        self._newest.pop(record.key, None)
         given_to = self._given.pop(record.key, None)
         if given_to is not None:
             record.name_given_to = given_to
@@ -137,15 +161,23 @@ class End:
         agent = self._agents.of(record.key)
         session = agent.sessions.get(record.session_id)
         if session is not None and session.is_live and agent.is_ready:
-            agent.cancel(record.session_id)
-            await agent.turn_over(record.session_id, patience=_CANCEL_GRACE)
-            if agent.can(verb):
-                params = {"sessionId": record.session_id}
-                await agent.request(f"session/{verb}", params, session=record.session_id, timeout=_FINISH_TIMEOUT)
+            await self._have_let_go(agent, record.session_id, verb)
         elif verb == "delete":
             await self._delete_dormant(agent, record)
         if record.session_id in agent.sessions:
             agent.release(record.session_id, _gone(record, "was closed by a client"))
+
+    async def _have_let_go(self, agent: Agent, session: SessionId, verb: str) -> None:
+        agent.closing(session)
+        try:
+            agent.cancel(session)
+            await agent.turn_over(session, patience=_CANCEL_GRACE)
+            if agent.can(verb):
+                params = {"sessionId": session}
+                await agent.request(f"session/{verb}", params, session=session, timeout=_FINISH_TIMEOUT)
+        except BaseException:
+            agent.kept(session)
+            raise
 
     async def _delete_dormant(self, agent: Agent, record: SessionRecord) -> None:
         try:

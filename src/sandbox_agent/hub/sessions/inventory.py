@@ -18,6 +18,8 @@ from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.views import summarize
 from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store
 
+_PAGE = 500
+
 
 class _Update(msgspec.Struct):
     update: dict[str, Any] = {}
@@ -121,8 +123,21 @@ class Inventory:
         if (record.agent, record.native) in self._barred or (record.native_id and record.name_given_to):
             return False
         first = await self.find(SessionKey(record.agent, SessionId(record.native)))
-        given_to = first.name_given_to if first is not None else None
-        return given_to == record.session_id if given_to is not None else True
+        if first is None:
+            return True
+        holder = first.name_given_to or first.session_id  # one that was made later gives the name to itself
+        return holder == record.session_id
+
+    async def called(self, agent: AgentId, native: str) -> list[SessionKey]:
+        """The sessions that the agent calls so besides the one whose id that is. Reads every record of the agent."""
+        found: list[SessionKey] = []
+        cursor: str | None = None
+        while True:
+            page = await self._store.list_sessions(SessionFilter(agent=agent), cursor=cursor, limit=_PAGE)
+            found += [record.key for record in page.sessions if record.native_id == native]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
 
     def bar_name(self, agent: AgentId, native: str) -> None:
         """The agent has given the name to a session of which nothing could be written down."""

@@ -14,7 +14,7 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.ids import ConnectionId, SessionKey
 from sandbox_agent.core.json_values import as_object, as_text, read_json
 from sandbox_agent.core.versions import Version
-from sandbox_agent.errors import AgentExited, StoreDegraded
+from sandbox_agent.errors import AgentExited, RequestCancelled, StoreDegraded
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.store.base import Store
 
@@ -126,7 +126,7 @@ class TurnIds:
                 self.ended(turn.key, turn.turn_id, answer.result, answer.error)
             return
         for request in turn.waiting:
-            request.give(frames.with_id(line, request.frame.key), turn.key.session)
+            request.give(_never_ran(line, request), turn.key.session)
         self._turns.pop((turn.key, turn.turn_id), None)
         self._store.put_turn(turn.key, turn.turn_id, _NEVER_RAN)
 
@@ -151,6 +151,13 @@ class TurnIds:
                 "free disk space, send it without a turnId, or set refuse_turns_when_degraded = false",
                 turnId=turn_id,
             )
+
+
+def _never_ran(line: bytes, request: Request) -> bytes:
+    """The answer to a prompt that was refused or cancelled before it ran, for another who sent it too."""
+    if request.connection.version is Version.V2 and frames.member(line, "result") is not None:
+        return frames.failure(request.frame.key, RequestCancelled("cancelled while it waited in the session's queue"))
+    return frames.with_id(line, request.frame.key)
 
 
 def _give(turn: _Turn, request: Request) -> bool:

@@ -161,7 +161,7 @@ def _reason(error: BaseException) -> SandboxAgentError:
 def _require_held(agent: Agent, key: SessionKey) -> None:
     """The process may have died, or the session been deleted, while it was taken up."""
     session = agent.sessions.get(key.session)
-    if session is None or session.phase not in (Phase.LIVE, Phase.SETTLING):
+    if session is None or not (session.is_live or session.phase is Phase.SETTLING):
         raise SessionEnded(f"session {key.session!r} was lost while it was taken up again", sessionId=key.session)
 
 
