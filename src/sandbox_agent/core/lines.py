@@ -6,7 +6,6 @@ import hashlib
 
 import msgspec
 
-
 _CARRIAGE_RETURN = ord("\r")
 
 
