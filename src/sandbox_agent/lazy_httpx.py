@@ -7,6 +7,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from sandbox_agent.slim_imports import without
+
 
 def __getattr__(name: str) -> Any:
     if "httpx" not in sys.modules:
@@ -16,8 +18,5 @@ def __getattr__(name: str) -> Any:
 
 def _load() -> None:
     """Without its command line, which brings rich and pygments along: httpx does without where these are missing."""
-    sys.modules["httpx._main"] = None  # type: ignore[assignment]
-    try:
+    with without("httpx._main"):
         import httpx  # noqa: F401, PLC0415
-    finally:
-        sys.modules.pop("httpx._main", None)

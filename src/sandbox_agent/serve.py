@@ -14,8 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import uvicorn
-
 from sandbox_agent.agents import Catalog
 from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.permission_policy import parse_policy
@@ -29,6 +27,7 @@ from sandbox_agent.http.asgi.messages import Asgi
 from sandbox_agent.http.asgi.telemetry import Telemetry
 from sandbox_agent.http.doors.opencode.door import OpenCodeAtRoot
 from sandbox_agent.http.server.direct import DirectProtocol
+from sandbox_agent.http.server.uvicorn_parts import Config, Server
 from sandbox_agent.http.server.wire import BoundedProtocol, Sockets, bounded, close_stalled
 from sandbox_agent.http.surface import Parts, build_app
 from sandbox_agent.hub.agents.options import AgentOptions
@@ -259,10 +258,10 @@ def _allow_sockets(wanted: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (goal if hard < 0 else min(goal, hard), hard))
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """uvicorn waits for open responses before it stops; so the hub ends them first."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: Config, hub: Hub, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._hub = hub
         self._on_started = on_started
@@ -326,9 +325,9 @@ _EVERY_ANSWER = [
 ]
 
 
-def _uvicorn_config(app: Asgi, settings: Settings, sockets: Sockets) -> uvicorn.Config:
+def _uvicorn_config(app: Asgi, settings: Settings, sockets: Sockets) -> Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it logs the query of upgrades: a token may be there
-    return uvicorn.Config(
+    return Config(
         app,
         http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,

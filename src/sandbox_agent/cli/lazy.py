@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +25,8 @@ class SuggestingGroup(click.Group):
             if gone is not None:
                 command, instead = gone
                 raise click.UsageError(f"'{command}' was removed; use 'sandbox-agent {instead}'", ctx) from None
+            from difflib import get_close_matches  # noqa: PLC0415 - takes as long as a small command
+
             near = get_close_matches(args[0], self.list_commands(ctx))
             if not near:
                 raise

@@ -11,6 +11,7 @@ import click
 
 from sandbox_agent.cli.lazy import LazyGroup
 from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.slim_imports import without
 from sandbox_agent.version import __version__
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -110,6 +111,8 @@ def cli(ctx: click.Context, endpoint: str | None, token: str | None, ca_file: st
 )
 def server(config: Path | None, ends_with: int | None, **flags: Any) -> None:
     """Start the server. Stop it with Ctrl-C."""
+    with without("typing_extensions"):
+        import msgspec  # noqa: F401, PLC0415 - the rest of us imports it too, and would bring that along
     from sandbox_agent import serve  # noqa: PLC0415
     from sandbox_agent.settings import load_settings  # noqa: PLC0415
 

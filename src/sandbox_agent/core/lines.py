@@ -6,6 +6,8 @@ import hashlib
 
 import msgspec
 
+_CARRIAGE_RETURN = ord("\r")
+
 
 class OversizedLine(msgspec.Struct, frozen=True):
     """Stands where a line was dropped because it was longer than the cap."""
@@ -30,20 +32,17 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes | OversizedLine]:
         """The lines that end in `chunk`, in order."""
-        first, newline, rest = chunk.partition(b"\n")
-        if not newline:
-            self._grow(chunk)
-            return []
-        self._grow(first)
-        lines: list[bytes | OversizedLine] = [self._take()]
-        if rest:
-            lines += rest.split(b"\n")
-            tail = lines.pop()
-            if tail:
-                self._grow(tail)  # type: ignore[arg-type]  # split gives bytes
-        if len(chunk) <= self._cap and b"\r" not in chunk and b"" not in lines and _is_plain(lines[0]):
-            return lines
-        return [line for line in map(self._checked, lines) if line]
+        whole = chunk.split(b"\n")
+        tail = whole.pop()
+        is_plain = len(chunk) <= self._cap and _CARRIAGE_RETURN not in chunk and b"" not in whole
+        lines: list[bytes | OversizedLine] = whole  # type: ignore[assignment]  # nobody else has the list
+        if whole and (self._parts or self._dropped is not None):
+            self._grow(whole[0])
+            lines[0] = self._take()
+            is_plain = is_plain and _is_plain(lines[0])
+        if tail:
+            self._grow(tail)
+        return lines if is_plain else [line for line in map(self._checked, lines) if line]
 
     def finish(self) -> list[bytes | OversizedLine]:
         """What is left at end of stream: the last line, if it was not ended by LF."""

@@ -62,16 +62,12 @@ class Window:
         self._stream_numbers: dict[StreamKey, int] = {}
         self._recent: list[_Run] = []
         self._size = 0
-        self._next = 1
+        self.last_id = 0
+        """The id of the newest event, 0 before the first."""
         # Runs whose bytes have left memory: first event id, stream number, first sequence.
         self._old_ids = array("Q")
         self._old_streams = array("L")
         self._old_sequences = array("Q")
-
-    @property
-    def last_id(self) -> int:
-        """The id of the newest event, 0 before the first."""
-        return self._next - 1
 
     @property
     def streams(self) -> list[StreamKey]:
@@ -88,7 +84,7 @@ class Window:
         """The id of the oldest event that can still be read."""
         if self._old_ids:
             return self._old_ids[0]
-        return self._recent[0].first if self._recent else self._next
+        return self._recent[0].first if self._recent else self.last_id + 1
 
     def append(self, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         """Number `lines`, which are entries `sequence` and following of `stream`."""
@@ -107,8 +103,8 @@ class Window:
             last.lines += lines
             last.size += size
         else:
-            self._recent.append(_Run(self._next, number, sequence, list(lines), size))
-        self._next += len(lines)
+            self._recent.append(_Run(self.last_id + 1, number, sequence, list(lines), size))
+        self.last_id += len(lines)
         self._size += size
         if self._size > self._memory_limit and len(self._recent) > 1:
             self._evict()
@@ -122,7 +118,7 @@ class Window:
     def read(self, after: int, *, max_bytes: int = 1 << 18) -> Lines | Stored | Gap | None:
         """What follows event `after`, as one piece; None when there is nothing yet. `after` ≤ last_id."""
         wanted = after + 1
-        if wanted >= self._next:
+        if after >= self.last_id:
             return None
         if wanted < self.oldest_id:
             return Gap(wanted, self.oldest_id - 1)

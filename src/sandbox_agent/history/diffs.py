@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from itertools import chain
 
 COMPARED_LINES = 2000
@@ -18,7 +17,9 @@ def unified_diff(path: str, old: str | None, new: str) -> str:
     origin = "/dev/null" if old is None else name
     if len(before) + len(after) > COMPARED_LINES:
         return "\n".join(_whole(origin, name, before, after))
-    return "\n".join(difflib.unified_diff(before, after, origin, name, lineterm=""))
+    from difflib import unified_diff as compare  # noqa: PLC0415 - a server starts without it
+
+    return "\n".join(compare(before, after, origin, name, lineterm=""))
 
 
 def _lines(text: str) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+
+import msgspec
 
 from sandbox_agent.core.users import OWNER
 from sandbox_agent.errors import MethodNotAllowed, NotFound, Overloaded, TooMany
@@ -28,8 +29,7 @@ from sandbox_agent.http.asgi.routes import Door, Endpoint, Place, RouteTable
 from sandbox_agent.http.asgi.telemetry import StatusWatch, Telemetry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppLimits:
+class AppLimits(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int
     """Requests at once, streams included."""
     subscribers: int

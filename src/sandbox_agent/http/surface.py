@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,6 @@ from sandbox_agent.http.api import (
     health,
     install,
     metrics,
-    openapi,
     process_logs,
     processes,
     reference,
@@ -77,7 +77,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     mcp = directory_config.DirectoryConfigApi(hub.directories, "mcp")
     skills = directory_config.DirectoryConfigApi(hub.directories, "skills")
     guide = guides.GuidesApi()
-    docs = reference.ReferenceApi(lambda: openapi.build_document(table))
+    docs = reference.ReferenceApi(lambda: _describe(table))
     table: list[Endpoint | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC, needs=READ),
         Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True, needs=READ),
@@ -134,6 +134,12 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Endpoint("POST", "/sign-out", user.sign_out, None, needs=READ),
     ]
     return table
+
+
+def _describe(table: Sequence[Endpoint | Door]) -> dict[str, Any]:
+    from sandbox_agent.http.api.openapi import build_document  # noqa: PLC0415 - most servers are never asked for it
+
+    return build_document(table)
 
 
 def _rpc(parts: Parts) -> rpc.RpcDoor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -101,7 +101,11 @@ def _read(folder: Path) -> Iterator[tuple[str, Asset]]:
         body = file.read_bytes()
         is_hashed = name.startswith("assets/")
         etag = f'"{sha256(body).hexdigest()[:32]}"'.encode()
-        yield name, Asset(body, gzip.compress(body, mtime=0), content_type, _FOREVER if is_hashed else _ASK_AGAIN, etag)
+        yield name, Asset(body, _gzip(body), content_type, _FOREVER if is_hashed else _ASK_AGAIN, etag)
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, 9, wbits=16 + zlib.MAX_WBITS)
 
 
 async def _send(

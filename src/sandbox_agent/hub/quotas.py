@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from sandbox_agent.core.ids import SessionKey
 from sandbox_agent.core.session import Phase
@@ -10,8 +10,7 @@ from sandbox_agent.errors import TooMany
 from sandbox_agent.hub.agents.agents import Agents
 
 
-@dataclass(frozen=True, slots=True)
-class Quotas:
+class Quotas(msgspec.Struct, frozen=True):
     """None: no limit. Counted when asked, as few servers have a limit and all have a hot path."""
 
     agents: Agents

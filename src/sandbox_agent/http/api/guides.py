@@ -7,7 +7,6 @@ from __future__ import annotations
 import posixpath
 import re
 from functools import cached_property
-from html import escape
 from pathlib import Path
 
 from sandbox_agent.errors import NotFound
@@ -59,7 +58,9 @@ class GuidesApi:
         return "\n".join(lines) + "\n"
 
     def _html(self, name: str, text: str) -> str:
-        from markdown_it import MarkdownIt  # noqa: PLC0415 - only who reads the documentation needs it
+        from html import escape  # noqa: PLC0415 - only who reads the documentation needs these
+
+        from markdown_it import MarkdownIt  # noqa: PLC0415
 
         body = MarkdownIt("commonmark", {"html": False}).enable("table").render(_LINK.sub(self._link, text))
         body = re.sub(r"<(h[2-4])>(.*?)</\1>", _anchored, body)

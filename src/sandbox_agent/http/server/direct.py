@@ -22,9 +22,8 @@ import weakref
 from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
-
 from sandbox_agent.http.asgi.messages import Abandon, Repeat
+from sandbox_agent.http.server.uvicorn_parts import STATUS_LINE, RequestResponseCycle
 from sandbox_agent.http.server.wire import BoundedProtocol
 
 BODY_LIMIT = 256 * 1024

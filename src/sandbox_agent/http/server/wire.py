@@ -8,11 +8,9 @@ import asyncio
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-from uvicorn.server import ServerState
-
 from sandbox_agent.errors import ClientError, HeadTooLarge, Overloaded, SandboxAgentError
 from sandbox_agent.http.asgi.problems import problem_response
+from sandbox_agent.http.server.uvicorn_parts import STATUS_LINE, HttpToolsProtocol, ServerState
 
 HEAD_LIMIT = 64 << 10
 HEAD_SECONDS = 20.0

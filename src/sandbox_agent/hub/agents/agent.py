@@ -15,7 +15,7 @@ from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey
 from sandbox_agent.core.interpreter import Interpreter
 from sandbox_agent.core.launch import LaunchSpec
-from sandbox_agent.core.lifecycle import Lifecycle
+from sandbox_agent.core.lifecycle import Lifecycle, State
 from sandbox_agent.core.methods import SESSION_CANCEL, UPDATE
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
@@ -133,7 +133,7 @@ class Agent:
 
     @property
     def is_ready(self) -> bool:
-        return self._running.is_ready
+        return self._running.lifecycle.state is State.RUNNING  # as it says itself, without another call
 
     @property
     def version(self) -> Version:

@@ -14,7 +14,6 @@ from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import TooMany, UnknownConnection
 from sandbox_agent.hub.clients.connection import Connection, Dispatch, wants
-from sandbox_agent.hub.clients.correlation import correlating
 from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.store.base import Store
 
@@ -59,6 +58,8 @@ class Clients(Mapping[ConnectionId, Connection]):
         said = as_object(versions.initialize_request(params, from_=version, to=Version.V1))
         capabilities, info = said.get("clientCapabilities"), said.get("clientInfo")
         if wants(capabilities, "legacyEvents"):
+            from sandbox_agent.hub.clients.correlation import correlating  # noqa: PLC0415 - few want it
+
             kind = correlating(kind, self._store, waiting_bytes=self._correlation_bytes)
         connection = kind(
             connection_id or new_connection_id(),

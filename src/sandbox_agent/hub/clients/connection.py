@@ -171,8 +171,8 @@ class Connection:
     def _hand_over(self, ticket: int, line: bytes) -> bool:
         """Whether somebody was waiting for this answer."""
         waiter = self._waiters.get(ticket)
-        if waiter is None or waiter.done():
-            return False
+        if waiter is None or (not isinstance(waiter, Waiter) and waiter.done()):
+            return False  # who is a Waiter leaves when it is done
         waiter.set_result(Answered(line, self.stream.last_id))
         return True
 

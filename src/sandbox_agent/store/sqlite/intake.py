@@ -158,9 +158,7 @@ def _remove_batches(connection: sqlite3.Connection, ids: list[int]) -> int:
 
 def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKey, appends: list[Append]) -> None:
     stream_id, last = _find_stream(connection, stream)
-    begins = max(
-        (place for place, append in enumerate(appends) if append.first == 1 and not append.is_loss), default=-1
-    )
+    begins = _beginning(appends)
     if begins > 0 or (begins == 0 and last):
         # A stream of this name was dropped, and damage has taken what said so: this is another.
         _drop_stream(connection, stream)
@@ -178,6 +176,13 @@ def _insert_batches(connection: sqlite3.Connection, epoch: int, stream: StreamKe
         ),
     )
     connection.execute("UPDATE streams SET last = ? WHERE id = ?", (appends[-1].last, stream_id))
+
+
+def _beginning(appends: list[Append]) -> int:
+    """The place of the newest that begins a stream; -1 where all go on with one."""
+    if 1 not in [append.first for append in appends]:
+        return -1
+    return max((place for place, append in enumerate(appends) if append.first == 1 and not append.is_loss), default=-1)
 
 
 def _find_stream(connection: sqlite3.Connection, stream: StreamKey) -> tuple[int, int]:

@@ -40,7 +40,7 @@ class Pending:
         self.bytes = 0
         self._lock = threading.Lock()
         self._operations: deque[Operation] = deque()
-        self._in_flight = 0
+        self._in_flight = self._in_flight_bytes = 0
         self._streams: dict[StreamKey, _Stream] = {}
         self._sessions: dict[SessionKey, PutSession | DeleteSession] = {}
         self._deletions: dict[SessionKey, int] = {}
@@ -53,23 +53,26 @@ class Pending:
         with self._lock:
             self._operations += operations
             for operation in operations:
-                self.bytes += operation.size + _OVERHEAD
                 if operation.__class__ is Append and (stream := self._streams.get(operation.stream)) is not None:
                     stream.appends.append(operation)  # nearly always: the rest is in `_index`
+                    self.bytes += len(operation.body) + _OVERHEAD
                 else:
                     self._index(operation)
+                    self.bytes += operation.size + _OVERHEAD
 
     def take(self, max_bytes: int) -> list[Operation]:
         """The oldest operations, at least one if there is one. They stay here until they are settled."""
         with self._lock:
             taken: list[Operation] = []
-            size = 0
+            size = taken_size = 0
             for operation in self._operations:
                 size += operation.size
                 if taken and size > max_bytes:
                     break
                 taken.append(operation)
+                taken_size = size
             self._in_flight = len(taken)
+            self._in_flight_bytes = taken_size + len(taken) * _OVERHEAD
             return taken
 
     def newer_than(self, number: int) -> list[Operation]:
@@ -86,9 +89,8 @@ class Pending:
         """What was taken is in the database."""
         with self._lock:
             for _ in range(self._in_flight):
-                operation = self._operations.popleft()
-                self.bytes -= operation.size + _OVERHEAD
-                self._forget(operation)
+                self._forget(self._operations.popleft())
+            self.bytes -= self._in_flight_bytes
             self._in_flight = 0
 
     def shrink(self, max_bytes: int, notice: Callable[[Append, int], bytes]) -> int:

@@ -43,6 +43,7 @@ from sandbox_agent.store.sqlite.database import Database
 from sandbox_agent.store.sqlite.disk import REAL, Disk
 from sandbox_agent.store.sqlite.writer import Pace, Upkeep
 
+_BODY_BYTES = 2 * ROW_BYTES
 _MANY = 1000
 """Lines of a stream that may wait for a flush."""
 _SHOWN = 1000
@@ -122,7 +123,8 @@ class SqliteStore:
         if not lines:
             return first
         if state.source != source:
-            self._cut(stream, state)
+            if state.waiting:
+                self._cut(stream, state)
             state.source = source
         if not state.waiting:
             self._waiting.append((stream, state))
@@ -288,10 +290,12 @@ class SqliteStore:
         now = self._clock()
         while lines:
             part = lines
-            while len(body := encode_lines(now, state.source, part)) > 2 * ROW_BYTES and len(part) > 1:
+            while len(body := encode_lines(now, state.source, part)) > _BODY_BYTES and len(part) > 1:
                 part = part[: len(part) // 2]
             last = first + len(part) - 1
             self._unsubmitted.append(Append(self._database.next_number(), stream, first, last, now, body))
+            if part is lines:
+                break
             first, lines = last + 1, lines[len(part) :]
 
     def _state(self, stream: StreamKey) -> _StreamState:

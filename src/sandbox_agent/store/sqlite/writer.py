@@ -12,7 +12,7 @@ import msgspec
 
 from sandbox_agent.store.base import Retention
 from sandbox_agent.store.batches import ROW_BYTES
-from sandbox_agent.store.operations import DeleteSession, Drop, encode_operation
+from sandbox_agent.store.operations import DeleteSession, Drop, Operation, encode_operation
 from sandbox_agent.store.sqlite.background import Background, Rest, Steps
 from sandbox_agent.store.sqlite.intake import StaleEpochError, purge_dropped, remove_aged, remove_oldest, take_in
 from sandbox_agent.store.sqlite.journal import Journal
@@ -22,6 +22,7 @@ from sandbox_agent.store.sqlite.troubles import Troubles
 
 _FIRST_RETRY = 0.1
 _PURGE_ROWS = 64
+_DROPPING: frozenset[type[Operation]] = frozenset({Drop, DeleteSession})
 _log = logging.getLogger("sandbox_agent.store")
 
 
@@ -178,7 +179,7 @@ class Writer:
         number = operations[-1].number if operations else 0
         if operations:
             self._journal.release(number)
-        has_dropped = any(isinstance(operation, Drop | DeleteSession) for operation in operations)
+        has_dropped = not _DROPPING.isdisjoint(map(type, operations))
         self._has_dropped |= has_dropped
         self._on_commit(number, has_dropped=has_dropped)
         self._retry = _FIRST_RETRY
