@@ -58,7 +58,7 @@ def test_what_claude_says_as_root_is_told_with_what_helps(shell: Shell) -> None:
     assert done.returncode == 1
     reason, advice = done.stderr.decode().splitlines()
     assert reason.startswith("error: Internal error: --dangerously-skip-permissions cannot be used with root")
-    assert "as another user or, if this machine is a sandbox, with IS_SANDBOX=1" in advice
+    assert "as another user, without IS_SANDBOX or, if this machine is a sandbox, with IS_SANDBOX=1" in advice
 
 
 def test_json_has_them_too(shell: Shell) -> None:
