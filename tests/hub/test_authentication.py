@@ -109,7 +109,10 @@ def test_the_login_command_of_the_manifest_is_named_and_the_agents_own_words_sta
     said = with_advice({"code": -32000, "data": {"hint": "mine", "more": 1}}, spec, b"{}")["data"]
     assert (said["login"], said["hint"], said["more"], said["authMethods"]) == ("'/opt/a b/x' login", "mine", 1, [])
     assert with_advice({"code": -32000, "data": "text"}, None, b"{}")["data"]["details"] == "text"
-    assert "run `sandbox-agent login x` on the machine of the server" in with_advice({"code": -32000}, spec, b"{}")["data"]["hint"]
+    assert (
+        "run `sandbox-agent login x` on the machine of the server"
+        in with_advice({"code": -32000}, spec, b"{}")["data"]["hint"]
+    )
 
 
 @pytest.mark.parametrize(("agent", "helps"), [("cline", "CLINE_API_KEY"), ("auggie", "AUGMENT_SESSION_AUTH")])
