@@ -20,10 +20,17 @@ AS_ROOT = {
     "message": "Internal error",
     "data": {"details": "cannot be used as root", "hint": "run it as another user, or set IS_SANDBOX=1 in a sandbox"},
 }
+CLAUDE_AS_ROOT = {
+    "code": -32603,
+    "message": "Internal error",
+    "data": {"details": "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"},
+}
 WANTS_KEY = {"code": -32000, "message": "Authentication required"}
 CONFIG = f"""
 [agents.rooted]
 command = ["{sys.executable}", "{AGENT}", {json.dumps(json.dumps(AS_ROOT))}]
+[agents.claude]
+command = ["{sys.executable}", "{AGENT}", {json.dumps(json.dumps(CLAUDE_AS_ROOT))}]
 [agents.keyless]
 command = ["{sys.executable}", "{AGENT}", {json.dumps(json.dumps(WANTS_KEY))}]
 env_passthrough = ["KEYLESS_API_KEY"]
@@ -44,6 +51,14 @@ def test_run_shows_the_reason_and_what_to_do(shell: Shell) -> None:
         "error: Internal error: cannot be used as root",
         "       run it as another user, or set IS_SANDBOX=1 in a sandbox",
     ]
+
+
+def test_what_claude_says_as_root_is_told_with_what_helps(shell: Shell) -> None:
+    done = shell.run("run", "--agent", "claude", "hello")
+    assert done.returncode == 1
+    reason, advice = done.stderr.decode().splitlines()
+    assert reason.startswith("error: Internal error: --dangerously-skip-permissions cannot be used with root")
+    assert "as another user, without IS_SANDBOX or, if this machine is a sandbox, with IS_SANDBOX=1" in advice
 
 
 def test_json_has_them_too(shell: Shell) -> None:

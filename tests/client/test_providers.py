@@ -15,6 +15,7 @@ import pytest
 from sandbox_agent import BlockingSandboxAgent, SandboxAgent
 from sandbox_agent.client import providers
 from sandbox_agent.client.providers import Provider
+from sandbox_agent.client.providers.provider import environment
 from sandbox_agent.errors import ConfigError, ConnectionLost, InvalidParams
 from support import vendors
 from support.vendors import Vendor
@@ -172,6 +173,11 @@ async def test_docker_is_given_no_secret_on_its_command_line(tmp_path: Path, mon
     run = _calls(tmp_path)[0]
     assert run[run.index("--publish") :][:2] == ["--publish", "127.0.0.1::2468"]
     assert run[run.index("--volume") :][:2] == ["--volume", "/src:/workspace"]
+
+
+def test_a_server_in_a_sandbox_is_told_that_it_is_in_one_unless_the_caller_says_otherwise() -> None:
+    assert environment("t", {"A": "1"}) == {"IS_SANDBOX": "1", "A": "1", "SANDBOX_AGENT_TOKEN": "t"}
+    assert environment("t", {"IS_SANDBOX": ""})["IS_SANDBOX"] == ""
 
 
 @pytest.mark.parametrize("fails", ["run", "port"])

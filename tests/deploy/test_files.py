@@ -54,8 +54,8 @@ def test_compose_builds_that_image_asks_for_a_token_and_is_reached_from_this_mac
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Dockerfile"
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert any(entry.startswith("SANDBOX_AGENT_TOKEN=${SANDBOX_AGENT_TOKEN:?") for entry in service["environment"])
-    named = {volume.partition(":")[0] for volume in service["volumes"] if not volume.startswith((".", "/"))}
-    assert named == set(parsed["volumes"])
+    sources = [volume.rpartition(":")[0] for volume in service["volumes"]]
+    assert {source.removeprefix("${WORKSPACE:-").removesuffix("}") for source in sources} == set(parsed["volumes"])
 
 
 def _manifests() -> dict[str, dict[str, Any]]:
@@ -95,6 +95,15 @@ def test_the_manifests_fit_the_schemas_of_kubernetes(tmp_path: Path) -> None:
     command = [str(tmp_path / "bin/kubernetes-validate"), "--strict", *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="needs caddy")
+def test_caddy_accepts_what_the_guide_shows(tmp_path: Path) -> None:
+    (shown,) = (one.text for one in samples("caddyfile"))
+    (tmp_path / "Caddyfile").write_text(shown)
+    command = ["caddy", "validate", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
+    done = subprocess.run(command, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(

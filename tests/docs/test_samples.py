@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,7 @@ pytestmark = pytest.mark.timeout(180)  # a sample may start several servers, one
 
 ELSEWHERE = {
     ("README", "bash"): "tests/test_readme.py",
-    ("README", "sh"): "tests/distribution/test_installed.py, tests/cli",
     ("README", "text"): "a picture",
-    ("agents", "sh"): "tests/cli/test_directory_config.py; a part in tests/cli",
     ("acp-extensions", "json"): "tests/docs/test_acp_extensions.py",
     ("acp-extensions", "text"): "tests/docs/test_acp_extensions.py",
     ("acp-versions", "json"): "tests/core/versions/test_updates.py",
@@ -29,27 +28,37 @@ ELSEWHERE = {
     ("cookbook-web", "python"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "ts"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "tsx"): "tests/distribution/test_cookbook.py",
-    ("deploy", "caddyfile"): "nowhere: there is no caddy to try it with",
+    ("deploy", "caddyfile"): "tests/deploy/test_files.py",
     ("deploy", "ini"): "tests/deploy/test_files.py",
     ("deploy", "nginx"): "tests/http/doors/test_http2.py",
-    ("deploy", "sh"): "tests/cli/test_stdio.py; the commands for systemd nowhere",
-    ("opencode", "sh"): "tests/opencode/test_terminal_ui.py",
-    ("opencode", "ts"): "tests/clients/opencode/flow.mjs",
-    ("deploy-docker", "dockerfile"): "tests/deploy/test_files.py",
-    ("deploy-docker", "sh"): "nowhere: there is no container engine to try it with",
+    ("deploy-docker", "dockerfile"): "tests/deploy/test_files.py, tests/deploy/test_image.py",
     ("deploy-docker", "yaml"): "tests/deploy/test_files.py",
-    ("deploy-kubernetes", "sh"): "nowhere: there is no cluster to try it with",
     ("errors", "json"): "tests/docs/test_errors.py",
-    ("inspector", "sh"): "tests/inspector/test_assets.py",
+    ("opencode", "ts"): "tests/clients/opencode/flow.mjs",
     ("operate", "text"): "tests/cli/test_daemon.py",
-    ("performance", "sh"): "people run these",
-    ("postgresql", "sh"): "tests/hub/test_postgres.py, tests/store/test_copying.py",
-    ("processes", "sh"): "tests/cli/test_exec.py, tests/http/api/test_processes.py",
     ("providers", "python"): "tests/docs/test_providers_page.py",
     ("providers", "ts"): "tests/distribution/test_vendors.py",
     ("typescript-sdk", "ts"): "tests/distribution/test_npm.py",
 }
-"""Blocks that are not run here: by page and language, where they are tried."""
+"""Blocks that are not run here: by page and language, where all of them are tried."""
+SHELL = {
+    ("README", "make demo "): "tests/distribution/test_installed.py",
+    ("README", "make install "): "tests/distribution/test_installed.py, tests/distribution/test_stranger.py",
+    ("README", "pipx install dist/"): "tests/distribution/test_installed.py",
+    ("README", "sandbox-agent run --agent mock"): "tests/cli/test_run.py, tests/distribution/test_stranger.py",
+    ("deploy", "sandbox-agent stdio "): "tests/cli/test_stdio.py",
+    ("deploy", "sudo make install "): "tests/deploy/test_files.py, as far as it needs no systemd",
+    ("deploy-docker", "make dist && docker build "): "tests/deploy/test_image.py, as far as it needs no engine",
+    ("deploy-kubernetes", "export SANDBOX_AGENT_TOKEN="): "tests/deploy/test_files.py, as far as it needs no cluster",
+    ("inspector", "cd inspector"): "tests/inspector/test_assets.py",
+    ("opencode", "sandbox-agent opencode "): "tests/opencode/test_terminal_ui.py",
+    ("opencode", "opencode attach "): "tests/opencode/test_terminal_ui.py",
+    ("opencode", "sandbox-agent server "): "tests/opencode/test_web_ui.py",
+    ("performance", "make bench "): "people run these",
+    ("postgresql", "pip install "): "tests/hub/test_postgres.py",
+    ("postgresql", "sandbox-agent store copy "): "tests/store/test_copying.py",
+}
+"""Blocks for a shell that need what is not on every machine: by page and how they begin, where they are tried."""
 RUN = [one for one in samples("python", "bash") if (one.page, one.language) not in ELSEWHERE]
 PYTHON = [one for one in samples("python") if one.page != "cookbook-web"]
 """Without those that need what only `make dist` installs, and checks there."""
@@ -57,8 +66,21 @@ PYTHON = [one for one in samples("python") if one.page != "cookbook-web"]
 
 def test_every_block_is_tried_somewhere() -> None:
     here = {(one.page, one.language) for one in [*RUN, *samples("toml")]}
-    assert {(one.page, one.language) for one in samples()} == here | ELSEWHERE.keys()
+    left = [one for one in samples() if one.language != "sh" and (one.page, one.language) not in here | ELSEWHERE.keys()]
+    assert left == []
     assert len(RUN) >= 20
+
+
+def test_every_block_for_a_shell_is_tried_somewhere() -> None:
+    shown = [(one.page, one.text) for one in samples("sh")]
+    listed = {key: [text for page, text in shown if page == key[0] and text.startswith(key[1])] for key in SHELL}
+    assert {key for key, texts in listed.items() if len(texts) != 1} == set()
+    assert len(shown) == len(SHELL)
+
+
+def test_what_is_named_exists() -> None:
+    named = {name for where in [*ELSEWHERE.values(), *SHELL.values()] for name in re.findall(r"tests/[\w/.]+", where)}
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 @pytest.mark.parametrize("sample", RUN, ids=lambda sample: sample.name)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
@@ -46,8 +47,10 @@ async def test_auth_required_reaches_the_client_with_methods_and_advice_and_a_lo
         assert await client.new_session()
 
 
-async def test_an_agent_that_wants_a_login_is_logged_in_by_the_key_that_is_set(tmp_path: Path) -> None:
-    config = CONFIG + 'auth_keys = { mock-login = ["OTHER_API_KEY", "LOCKED_API_KEY"] }\n'
+@pytest.mark.parametrize("version", [1, 2])
+async def test_an_agent_that_wants_a_login_is_logged_in_by_the_key_that_is_set(tmp_path: Path, version: int) -> None:
+    keys = 'auth_keys = { mock-login = ["OTHER_API_KEY", "LOCKED_API_KEY"] }'
+    config = CONFIG.replace('"--needs-auth"', f'"--needs-auth", "--protocol", "{version}"') + f"{keys}\n"
     async with (
         running_server(tmp_path, "--no-token", config=config, env={"LOCKED_API_KEY": "k"}) as server,
         connected(server.url, "locked") as client,
@@ -55,6 +58,9 @@ async def test_an_agent_that_wants_a_login_is_logged_in_by_the_key_that_is_set(t
         sessions = await asyncio.gather(*(client.new_session() for _ in range(3)))
         assert len(set(sessions)) == 3
         assert (await client.prompt(sessions[0], "hello"))["result"]["stopReason"] == "end_turn"
+        async with httpx.AsyncClient(trust_env=False) as http:
+            listed = (await http.get(f"{server.url}/v1/agents/locked")).json()
+        assert listed["serverStatus"]["protocolVersion"] == version
 
 
 async def test_a_key_that_the_agent_does_not_take_leaves_its_own_error_with_advice(tmp_path: Path) -> None:
@@ -103,7 +109,10 @@ def test_the_login_command_of_the_manifest_is_named_and_the_agents_own_words_sta
     said = with_advice({"code": -32000, "data": {"hint": "mine", "more": 1}}, spec, b"{}")["data"]
     assert (said["login"], said["hint"], said["more"], said["authMethods"]) == ("'/opt/a b/x' login", "mine", 1, [])
     assert with_advice({"code": -32000, "data": "text"}, None, b"{}")["data"]["details"] == "text"
-    assert "run `'/opt/a b/x' login`" in with_advice({"code": -32000}, spec, b"{}")["data"]["hint"]
+    assert (
+        "run `sandbox-agent login x` on the machine of the server"
+        in with_advice({"code": -32000}, spec, b"{}")["data"]["hint"]
+    )
 
 
 @pytest.mark.parametrize(("agent", "helps"), [("cline", "CLINE_API_KEY"), ("auggie", "AUGMENT_SESSION_AUTH")])

@@ -206,6 +206,7 @@ it("gives docker no secret on its command line, and raises what it says", async 
   const words = readFileSync(said, "utf8");
   expect(words).toContain("--publish 127.0.0.1::2468");
   expect(words).toContain("--volume /a:/b");
+  expect(words).toContain("--env IS_SANDBOX");
   expect(words).toContain("rm --force");
   expect(words).not.toContain("s3cret");
   await expect(SandboxAgent.start({ sandbox: docker("x", { program: "/no/docker" }) })).rejects.toThrow("is not installed");

@@ -228,6 +228,7 @@ class Catalog:
             ),
             auth_keys={**(entry.auth_keys if entry else {}), **(custom.auth_keys if custom else {})},
             login_env=entry.login_env if entry and not (custom and custom.command) else (),
+            advice=entry.advice if entry else {},
             protocol_version=custom.protocol_version if custom else None,
         )
 

@@ -90,11 +90,13 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Auth methods of the agent that one of these variables satisfies."""
     login_env: tuple[str, ...] = ()
     """The variables that spare a login, where not every key that is passed through does."""
+    advice: dict[str, str] = {}
+    """What to do about errors of the agent that contain certain words, where the agent does not say."""
     platforms: tuple[str, ...] = PLATFORMS
     isolation: Isolation = "session"
+    """What its sessions share. `process` only for agents that `sandbox-agent agents check` found to keep them apart."""
     skills: str | None = None
     """Where in a working directory it looks for skills: folders with a SKILL.md."""
-    """What its sessions share. `process` only for agents that `sandbox-agent agents check` found to keep them apart."""
 
     def __post_init__(self) -> None:
         for slug in (self.id, *self.registry):

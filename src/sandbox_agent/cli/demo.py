@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
+import sys
 import tempfile
 from typing import Any
 
@@ -48,7 +50,8 @@ class _Demo:
         async for envelope in turn.envelopes():
             self._show(envelope)
         say(f"\n[bold]stopped[/]  {turn.stop_reason}")
-        say(f"[bold]server[/]   {sandbox.url} ran this turn; start your own with: sandbox-agent server")
+        command = "sandbox-agent" if shutil.which("sandbox-agent") else sys.argv[0]
+        say(f"[bold]server[/]   {sandbox.url} ran this turn; start your own with: {command} server")
         return turn.stop_reason
 
     async def wait(self, sandbox: SandboxAgent) -> None:

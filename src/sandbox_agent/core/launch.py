@@ -28,5 +28,7 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Auth methods of the agent that a variable in its environment satisfies, and which."""
     login_env: tuple[str, ...] = ()
     """The variables that spare a login. Empty: those of `env_passthrough` that look like keys."""
+    advice: dict[str, str] = {}
+    """What to do about errors of the agent that contain certain words."""
     protocol_version: Version | None = None
     """The version of ACP to speak with it; None for the highest that both know."""

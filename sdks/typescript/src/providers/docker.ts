@@ -1,4 +1,4 @@
-import { command, orRemove, PORT, type Provider } from "./provider.js";
+import { command, environment, orRemove, PORT, type Provider } from "./provider.js";
 
 export interface DockerOptions {
   /** As for `docker run --volume`: `["/my/project:/workspace"]`. */
@@ -17,7 +17,7 @@ export function docker(image = "sandbox-agent", options: DockerOptions = {}): Pr
   const run = (words: string[], env: Record<string, string> = {}): Promise<string> => output(program, words, env);
   return {
     async create(token, env) {
-      const variables = { ...env, SANDBOX_AGENT_TOKEN: token };
+      const variables = environment(token, env);
       // Names on the command line, values in the environment of `docker`: command lines can be read by everybody.
       const named = Object.keys(variables).flatMap((name) => ["--env", name]);
       const mounted = (options.volumes ?? []).flatMap((volume) => ["--volume", volume]);

@@ -1,4 +1,4 @@
-import { command, PORT, type Provider } from "./provider.js";
+import { command, environment, PORT, type Provider } from "./provider.js";
 
 export interface FlyOptions {
   /** `fly tokens create deploy` gives one. */
@@ -30,7 +30,7 @@ export function fly(app: string, image: string, options: FlyOptions): Provider {
     async create(token, env) {
       const config = {
         image,
-        env: { ...env, SANDBOX_AGENT_TOKEN: token },
+        env: environment(token, env),
         init: { exec: ["sh", "-c", command(options.setup)] },
         guest: { cpu_kind: "shared", cpus: options.cpus ?? 2, memory_mb: options.memoryMb ?? 2048 },
         restart: { policy: "no" },

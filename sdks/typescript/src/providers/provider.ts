@@ -44,6 +44,11 @@ export function command(setup: string | undefined): string {
   return setup === undefined ? server : `${setup} && ${server}`;
 }
 
+/** Of a server in a sandbox. IS_SANDBOX is what agents look at that refuse to run as root elsewhere. */
+export function environment(token: string, env: Record<string, string>): Record<string, string> {
+  return { IS_SANDBOX: "1", ...env, SANDBOX_AGENT_TOKEN: token };
+}
+
 /** Do the steps after the first; if one fails, remove what the first has made. */
 export async function orRemove<T>(remove: () => Promise<unknown>, steps: () => Promise<T>): Promise<T> {
   try {

@@ -1,4 +1,4 @@
-import { command, orRemove, PORT, type Provider, vendor } from "./provider.js";
+import { command, environment, orRemove, PORT, type Provider, vendor } from "./provider.js";
 
 const NAME = "sandbox-agent";
 const HOUR = 3_600_000;
@@ -28,7 +28,7 @@ export function e2b(template: string, options: Common<E2bSdk> & { timeoutMs?: nu
       const sandbox = await Sandbox.create(template, { envs: env, timeoutMs: options.timeoutMs ?? HOUR });
       const destroy = async (): Promise<void> => void (await sandbox.kill());
       return await orRemove(destroy, async () => {
-        const envs = { ...env, SANDBOX_AGENT_TOKEN: token };
+        const envs = environment(token, env);
         await sandbox.commands.run(command(options.setup), { background: true, envs, timeoutMs: 0 });
         return { url: address(sandbox.getHost(PORT)), token, destroy };
       });
@@ -72,7 +72,7 @@ export function daytona(options: DaytonaOptions = {}): Provider {
     async create(token, env) {
       const { Daytona } = await vendor(options.sdk, "@daytonaio/sdk");
       // Public: the address needs no login of Daytona's. The server behind it takes nobody without the token.
-      const envVars = { ...env, SANDBOX_AGENT_TOKEN: token };
+      const envVars = environment(token, env);
       const shared = { envVars, public: true, autoStopInterval: options.autoStopMinutes ?? 60 };
       const { image, snapshot } = options;
       const client = new Daytona();
@@ -126,7 +126,7 @@ export function modal<App, Image>(image: string, options: ModalOptions<App, Imag
       const app = await client.apps.fromName(options.app ?? NAME, { createIfMissing: true });
       const sandbox = await client.sandboxes.create(app, client.images.fromRegistry(image), {
         command: ["sh", "-c", command(options.setup)],
-        env: { ...env, SANDBOX_AGENT_TOKEN: token },
+        env: environment(token, env),
         encryptedPorts: [PORT],
         timeoutMs: options.timeoutMs ?? HOUR,
       });
@@ -158,7 +158,7 @@ export function vercel(options: Common<VercelSdk> & { image?: string; timeoutMs?
       const sandbox = await Sandbox.create({
         ports: [PORT],
         timeout: options.timeoutMs ?? HOUR,
-        env: { ...env, SANDBOX_AGENT_TOKEN: token },
+        env: environment(token, env),
         persistent: false,
         ...(options.image === undefined ? {} : { image: options.image }),
       });
@@ -182,7 +182,7 @@ export interface CloudflareSandbox {
 export function cloudflare(sandbox: CloudflareSandbox, options: { setup?: string } = {}): Provider {
   return {
     async create(token, env) {
-      const variables = { ...env, SANDBOX_AGENT_TOKEN: token };
+      const variables = environment(token, env);
       const quoted = `'${command(options.setup).replaceAll("'", "'\\''")}'`;
       const destroy = (): Promise<void> => sandbox.destroy();
       await orRemove(destroy, () => sandbox.startProcess(`sh -c ${quoted}`, { env: variables }));

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command, vendor
+from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command, environment, vendor
 from sandbox_agent.errors import ConfigError
 
 _NAME = "sandbox-agent"
@@ -23,7 +23,7 @@ class _E2B:
         sdk = vendor("e2b", install="e2b")
         sandbox = await sdk.AsyncSandbox.create(template=self.template, timeout=self.timeout, envs=dict(env))
         try:
-            variables = {**env, "SANDBOX_AGENT_TOKEN": token}
+            variables = environment(token, env)
             await sandbox.commands.run(command(self.setup), background=True, envs=variables, timeout=0)
             url = _address(sandbox.get_host(PORT))
         except BaseException:
@@ -50,7 +50,7 @@ class _Daytona:
 
     async def create(self, token: str, env: Mapping[str, str]) -> Machine:
         sdk = vendor("daytona", install="daytona")
-        variables = {**env, "SANDBOX_AGENT_TOKEN": token}
+        variables = environment(token, env)
         # Public: the address needs no login of Daytona's. The server behind it takes nobody without the token.
         shared = {"env_vars": variables, "public": True, "auto_stop_interval": self.auto_stop_minutes}
         if self.image is not None:
@@ -108,7 +108,7 @@ class _Modal:
             command(self.setup),
             app=app,
             image=sdk.Image.from_registry(self.image),
-            secrets=[sdk.Secret.from_dict({**env, "SANDBOX_AGENT_TOKEN": token})],
+            secrets=[sdk.Secret.from_dict(environment(token, env))],
             encrypted_ports=[PORT],
             timeout=self.timeout,
         )
@@ -139,7 +139,7 @@ class _Vercel:
 
     async def create(self, token: str, env: Mapping[str, str]) -> Machine:
         sdk = vendor("vercel.sandbox", install="vercel")
-        variables = {**env, "SANDBOX_AGENT_TOKEN": token}
+        variables = environment(token, env)
         sandbox = await sdk.create_sandbox(
             image=self.image, ports=[PORT], execution_time_limit=self.timeout, env=variables, persistent=False
         )

@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command
+from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command, environment
 from sandbox_agent.errors import ConfigError
 
 _REMOVE = 30.0
@@ -23,7 +23,7 @@ class _Docker:
     setup: str | None
 
     async def create(self, token: str, env: Mapping[str, str]) -> Machine:
-        variables = {**env, "SANDBOX_AGENT_TOKEN": token}
+        variables = environment(token, env)
         # Names on the command line, values in the environment of `docker`: command lines can be read by everybody.
         named = [word for name in variables for word in ("--env", name)]
         mounted = [word for volume in self.volumes for word in ("--volume", volume)]

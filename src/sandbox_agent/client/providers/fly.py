@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command
+from sandbox_agent.client.providers.provider import PORT, Machine, Provider, command, environment
 from sandbox_agent.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _Fly:
     async def create(self, token: str, env: Mapping[str, str]) -> Machine:
         config = {
             "image": self.image,
-            "env": {**env, "SANDBOX_AGENT_TOKEN": token},
+            "env": environment(token, env),
             "init": {"exec": ["sh", "-c", command(self.setup)]},
             "guest": dict(self.guest),
             "restart": {"policy": "no"},

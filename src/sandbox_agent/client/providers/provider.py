@@ -67,6 +67,11 @@ def command(setup: str | None) -> str:
     return server if setup is None else f"{setup} && {server}"
 
 
+def environment(token: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Of a server in a sandbox. IS_SANDBOX is what agents look at that refuse to run as root elsewhere."""
+    return {"IS_SANDBOX": "1", **env, "SANDBOX_AGENT_TOKEN": token}
+
+
 def vendor(module: str, *, install: str) -> Any:
     """The vendor's SDK. Raises ConfigError that says what to install."""
     try:

@@ -9,7 +9,10 @@ from typing import Any
 
 import msgspec
 
+from sandbox_agent.core import versions
 from sandbox_agent.core.launch import LaunchSpec
+from sandbox_agent.core.versions import Version
+from sandbox_agent.hub.agents.handshake import read_initialized
 
 AUTH_REQUIRED = -32000
 """ACP: the agent wants `authenticate`, a key or a login first."""
@@ -37,14 +40,20 @@ def with_advice(error: dict[str, Any], spec: LaunchSpec | None, handshake: bytes
     passed = spec.env_passthrough if spec else ()
     keys = list(spec.login_env if spec else ()) or [name for name in passed if name.endswith(_KEYS)]
     login = shlex.join(spec.login) if spec and spec.login else None
-    advice = {"authMethods": methods, "env": keys, "login": login, "hint": _hint(methods, keys, login)}
+    way = f"sandbox-agent login {spec.agent}" if spec and spec.login else None
+    advice = {"authMethods": methods, "env": keys, "login": login, "hint": _hint(methods, keys, way)}
     own = error.get("data")
     said = own if isinstance(own, dict) else {} if own is None else {"details": own}
     return {**error, "data": {**advice, **said}}
 
 
 def _methods(handshake: bytes) -> list[dict[str, Any]]:
-    offered = msgspec.json.decode(handshake).get("authMethods")
+    """What the agent offers, as version 1 has it, whichever version it speaks."""
+    said = msgspec.json.decode(handshake)
+    initialized = read_initialized(said)
+    if initialized is not None:
+        said = versions.initialize_result(said, from_=initialized.version, to=Version.V1)
+    offered = said.get("authMethods")
     return (
         [method for method in offered if isinstance(method, dict) and "id" in method]
         if isinstance(offered, list)

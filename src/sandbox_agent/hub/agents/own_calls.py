@@ -15,6 +15,7 @@ from sandbox_agent.core.relay import Relay
 from sandbox_agent.core.session import Client
 from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import AgentTimeout, RemoteError, SandboxAgentError
+from sandbox_agent.hub.agents.advice import with_hint
 from sandbox_agent.hub.agents.authentication import AUTH_REQUIRED, method_by_key, with_advice
 from sandbox_agent.hub.agents.running import Running
 
@@ -65,9 +66,10 @@ class OwnCalls:
                     raise
             return await self._ask(*given)
         except RemoteError as error:
-            if error.body.get("code") != AUTH_REQUIRED:
-                raise
-            raise RemoteError(with_advice(error.body, self._running.spec, self._running.handshake)) from None
+            spec = self._running.spec
+            if error.body.get("code") == AUTH_REQUIRED:
+                raise RemoteError(with_advice(error.body, spec, self._running.handshake)) from None
+            raise RemoteError(with_hint(error.body, spec.advice if spec else {})) from None
 
     def resolve(self, call: int, line: bytes) -> None:
         """The agent has answered."""
