@@ -111,11 +111,12 @@ async def test_a_session_may_name_another_agent_than_its_connection(tmp_path: Pa
 @pytest.mark.promise("P-session-1")
 async def test_delete_in_a_running_turn_returns_at_once_and_the_turn_goes_on(server: Server) -> None:
     async with connected(server.url) as first:
-        session = await first.new_session()
-        params = prompt_params(session, "slow 30")
-        message = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}
-        assert (await first.post(message, Prefer="respond-async")).status_code == 202
-        async with asyncio.timeout(2):
+        session, endless = await first.new_session(), await first.new_session()
+        for number, (where, words) in enumerate([(session, "slow 30"), (endless, "hang")], 1):
+            params = prompt_params(where, words)
+            message = {"jsonrpc": "2.0", "id": number, "method": "session/prompt", "params": params}
+            assert (await first.post(message, Prefer="respond-async")).status_code == 202
+        async with asyncio.timeout(10):
             await first.close()
             await first.close()
     async with connected(server.url) as second, second.stream() as events:
