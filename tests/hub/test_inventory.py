@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from sandbox_agent.core.ids import SessionId, SessionName
+from sandbox_agent.agents import CustomAgent
+from sandbox_agent.core import frames
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, SessionName
 from sandbox_agent.errors import UnknownSession
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.store import MemoryStore
 from sandbox_agent.store.base import SessionRecord
+from support import rude_agent
+from support.hub import hub_here
 from support.store_words import KEEP_ALL, KEY, session
 
 
@@ -53,6 +61,38 @@ async def test_a_session_that_is_deleted_while_it_is_looked_up_is_not_found() ->
     with pytest.raises(UnknownSession):
         await looking
     await store.close()
+
+
+async def test_a_prompt_for_a_deleted_session_does_not_run_in_the_next_one_of_its_id(tmp_path: Path) -> None:
+    """Its turnId is looked up while the session is deleted and the agent gives the name again."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    agent = CustomAgent(command=(sys.executable, str(Path(rude_agent.__file__)), "same"), isolation="process")
+    async with hub_here(tmp_path, agents={"rude": agent}) as hub:
+        look_up = hub.store.get_turn
+
+        async def look_up_slowly(key: SessionKey, turn_id: str) -> tuple[bool, bytes | None]:
+            asked.set()
+            await go_on.wait()
+            return await look_up(key, turn_id)
+
+        hub.store.put_session(session("rude-1", agent="rude", created=1.0))
+        hub.store.get_turn = look_up_slowly  # type: ignore[method-assign]
+        connection, _ = await hub.open_connection(AgentId("rude"), {})
+
+        async def ask(method: str, **params: Any) -> dict[str, Any]:
+            raw = frames.request(b"1", method, params)
+            answer = await connection.request(frames.parse(raw), raw, timeout=None)
+            told: dict[str, Any] = msgspec.json.decode(answer.line)
+            return told
+
+        ours = {"sandboxagent.dev": {"turnId": "t"}}
+        prompt = asyncio.create_task(ask("session/prompt", sessionId="rude-1", prompt=[], _meta=ours))
+        await asked.wait()
+        await ask("session/delete", sessionId="rude-1")
+        assert (await ask("session/new", cwd="/tmp", mcpServers=[]))["result"]["sessionId"] == "rude-1"
+        go_on.set()
+        answer = await prompt
+        assert answer["error"]["data"]["type"].endswith("unknown_session"), answer
 
 
 async def test_a_fork_is_not_of_a_later_session_that_got_the_id_of_its_parent() -> None:

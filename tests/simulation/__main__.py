@@ -13,9 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from simulation.campaign import look, read_steps, replay, search_at_once
-from simulation.facts import Broken
 from simulation.mutants import MUTANTS, Mutant, applied
 from simulation.store_lives import simulate
+
+_LIVES = 600
 
 
 def main() -> int:
@@ -80,16 +81,33 @@ def _hunt(first: int, histories: int, only: str, processes: int) -> int:
     missed = 0
     with ProcessPoolExecutor(processes) as pool:
         outcomes = pool.map(partial(_look_for, first=first, histories=histories), wanted)
-        for mutant, (count, broken) in zip(wanted, outcomes, strict=True):
+        for mutant, (where, broken) in zip(wanted, outcomes, strict=True):
             missed += broken is None
-            found = f"found in {count} histories: {broken}" if broken is not None else f"NOT FOUND in {count} histories"
+            found = f"found in {where}: {broken}" if broken is not None else f"NOT FOUND in {where}"
             print(f"{mutant.name}\n    {found}", flush=True)
     return 1 if missed else 0
 
 
-def _look_for(mutant: Mutant, first: int, histories: int) -> tuple[int, Broken | None]:
+def _look_for(mutant: Mutant, first: int, histories: int) -> tuple[str, str | None]:
+    """Where it was looked for, and what was found. A bug of the store shows in its own lives first."""
     with applied(mutant):
-        return look(first, histories)
+        if mutant.is_of_the_store and (broken := _look_at_lives(first)) is not None:
+            return broken
+        count, found = look(first, histories)
+        return f"{count} histories", None if found is None else str(found)
+
+
+def _look_at_lives(first: int) -> tuple[str, str] | None:
+    logging.disable()
+    try:
+        for seed in range(first, first + _LIVES):
+            try:
+                simulate(seed)
+            except AssertionError as broken:
+                return f"{seed - first + 1} lives of the store alone", str(broken)
+    finally:
+        logging.disable(logging.NOTSET)
+    return None
 
 
 def _tell(count: int, taken: float) -> None:

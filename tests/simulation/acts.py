@@ -109,12 +109,14 @@ class Act:
     def _act(self) -> list[Any]:
         chance = self._chance
         kind = chance.choices(
-            ["say", "pause", "ask", "garbage", "strange", "title", "stall", "deaf", "twice", "die"],
-            weights=[12, 4, 3, 1, 0.5, 1, 0.7, 0.8, 0.3, 0.7],
+            ["say", "murmur", "pause", "ask", "garbage", "strange", "title", "stall", "deaf", "twice", "die"],
+            weights=[12, 3, 4, 3, 1, 0.5, 1, 0.7, 0.8, 0.3, 0.7],
         )[0]
         match kind:
             case "say":
                 return [kind, chance.choice([1, 1, 2, 5, 30])]
+            case "murmur":
+                return [kind, chance.choice([5, 40]), chance.choice([0.0002, 0.003, 0.02])]
             case "pause":
                 return [kind, chance.choice([0.0, 0.01, 0.5, 5.0])]
             case "ask":

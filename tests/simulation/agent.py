@@ -264,6 +264,8 @@ class AgentProgram:
         match act:
             case ["say", count]:
                 return self._say(name, conversation, count)
+            case ["murmur", count, seconds]:
+                return await self._murmur(name, conversation, count, seconds)
             case ["pause", seconds]:
                 await self._rest(seconds)
             case ["ask", waits]:
@@ -298,6 +300,14 @@ class AgentProgram:
 
     def _say(self, name: str, conversation: Conversation, count: int) -> Sequence[Message]:
         return self._send(*[self._speech.chunk(name, conversation.next_token()) for _ in range(count)])
+
+    async def _murmur(self, name: str, conversation: Conversation, count: int, pause: float) -> Sequence[Message]:
+        """One after the other: whatever happens meanwhile happens between two of them."""
+        said: list[Message] = []
+        while len(said) < count and name not in self._cancelled and not self.is_over:
+            said += self._say(name, conversation, 1)
+            await self._rest(pause)
+        return said
 
     def _ask(self, name: str, conversation: Conversation) -> asyncio.Future[Any]:
         self._ask_count += 1

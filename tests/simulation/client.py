@@ -183,6 +183,8 @@ class Client:
             agent = ((result["_meta"]).get(META) or {}).get("agent") or taken.agent
             self._check_alias(taken.alias)
             self._facts.born(Known(result["sessionId"], agent, birth, lineage, taken.alias, is_sure))
+        elif taken.method == "_sandboxagent/session/detach" and taken.known is not None:
+            self.states.pop(taken.known.name, None)  # it wants to know no more
         elif taken.method == "session/delete" and taken.known is not None:
             taken.known.is_deleted = True
             taken.known.answers.clear()  # its turns are forgotten with it

@@ -24,6 +24,10 @@ class Mutant:
     right: str
     wrong: str
 
+    @property
+    def is_of_the_store(self) -> bool:
+        return self.place.startswith("sandbox_agent.store.")
+
 
 MUTANTS = (
     Mutant(

@@ -85,6 +85,7 @@ class Attach:
             raise
         except SandboxAgentError as error:  # it can be read all the same; a prompt will say why it cannot go on
             note = {"readOnly": True, "reason": str(error)}
+        self._inventory.require(record)
         await self._replay_parent(connection, record)
         replayer = Replayer(record.session_id, record.spoken)
         await self._catch_up(connection, record, replayer.feed, finish=replayer.finish, is_replay=True)
@@ -94,6 +95,7 @@ class Attach:
     async def resume(self, connection: Connection, record: SessionRecord) -> dict[str, Any]:
         """Attach without replay."""
         await self._waking.live(record.key)
+        self._inventory.require(record)
         self._attach(connection, record.key)
         self._tell_state(connection, record.key)
         return _described(record)

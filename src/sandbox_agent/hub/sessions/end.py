@@ -42,6 +42,8 @@ class End:
         """Nothing is known of it afterwards, here and at an agent that can forget it too."""
         agent = self._agents.of(record.key)
         await self._finish(record, "delete")
+        if self._is_another(record):
+            return
         agent.forget(record.session_id, _gone(record, "has been deleted"))
         for stream in [stream for connection in self._clients.values() for stream in connection.streams]:
             stream.forget(record.key.stream)
@@ -164,8 +166,13 @@ class End:
             await self._have_let_go(agent, record.session_id, verb)
         elif verb == "delete":
             await self._delete_dormant(agent, record)
-        if record.session_id in agent.sessions:
+        if record.session_id in agent.sessions and not self._is_another(record):
             agent.release(record.session_id, _gone(record, "was closed by a client"))
+
+    def _is_another(self, record: SessionRecord) -> bool:
+        """Whether it was deleted meanwhile, and the agent has given its name to a session that has the id now."""
+        held = self._inventory.held(record.key)
+        return held is not None and held is not record
 
     async def _have_let_go(self, agent: Agent, session: SessionId, verb: str) -> None:
         agent.closing(session)

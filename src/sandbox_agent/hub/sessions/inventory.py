@@ -41,6 +41,11 @@ class Inventory:
     def held(self, key: SessionKey) -> SessionRecord | None:
         return self._held.get(key)
 
+    def require(self, record: SessionRecord) -> None:
+        """To be called after a wait: what has the key of a deleted session then is another. Raises UnknownSession."""
+        if self._held.get(record.key) is not record:
+            raise UnknownSession(record.session_id)
+
     def resolve_held(self, wanted: SessionName) -> SessionRecord | None:
         """The session in use that this name means, as far as can be said without the store."""
         session = SessionId(wanted.name)

@@ -68,6 +68,7 @@ class SessionRequests:
         if turn_id is not None and not await self._turn_ids.begin(record.key, turn_id, _addressed(request, record)):
             return
         try:
+            self._sessions.require(record)
             self._run_prompt(record, request, turn_id)
         except SandboxAgentError as error:
             line = frames.failure(request.frame.key, error)

@@ -54,6 +54,7 @@ class Sessions:
         self.look_up = inventory.look_up
         self.resolve_held = inventory.resolve_held
         self.held = inventory.held
+        self.require = inventory.require
         self.origin = inventory.origin
         self.save = inventory.save
         self.page = inventory.page
@@ -69,6 +70,7 @@ class Sessions:
     async def live(self, record: SessionRecord) -> None:
         """Return when the running process holds the session. Raises why it cannot."""
         await self.waking.live(record.key)
+        self.require(record)
 
     @asynccontextmanager
     async def loading(self, agent: AgentId, session: SessionId) -> AsyncIterator[None]:
