@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from bench import plan, report
 from bench.running import run_cases
-from bench.workshop import CACHE, find_peer
+from bench.workshop import CACHE, find_peer, keep_priority
 
 
 def main() -> None:
@@ -16,6 +17,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of cases, or beginnings of them; writes no page")
     parser.add_argument("--write", action="store_true", help="renew docs/performance.md; otherwise no file changes")
     wanted = parser.parse_args()
+    keep_priority(os.getpid())
     if find_peer() is None:
         raise SystemExit("the peer cannot be installed: npm is needed, and the package registry")
     form = "full" if wanted.full else "quick"

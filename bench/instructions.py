@@ -2,9 +2,8 @@
 
 python -m bench.instructions BEFORE/src [AFTER] [--requests 1600] [--events 20000]
 
-The server runs under valgrind's callgrind. Each kind of work is done at two sizes, and what the larger needs more is
-divided by how much larger it is, so that neither the start nor the end counts; these are a line of their own. What the
-kernel does is not seen.
+The server runs under valgrind's callgrind, which is asked for its count before and after each kind of work: of the
+thread that serves, and of all (the others write what was journaled to the database). What the kernel does is not seen.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ import argparse
 import compileall
 import re
 import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from bench import load
 from bench.prompts import begin_prompts
@@ -23,8 +24,13 @@ from bench.servers import Conversation, Ours
 from bench.workshop import ROOT
 
 _IDLE_MS = 60_000
-_ONCE = (0, 1)
-"""For what is done once in the life of a server."""
+_START = "start"
+
+
+class Counts(NamedTuple):
+    loop: float
+    """Of the thread that serves."""
+    all: float
 
 
 class Counted(Ours):
@@ -33,19 +39,20 @@ class Counted(Ours):
     start_patience = 300.0
 
     def command(self) -> list[str]:
-        program = super().command()
-        quiet = ["--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={self.folder / 'counts'}"]
-        return ["valgrind", *quiet, sys.executable, *program]
+        quiet = ["--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={self.folder / 'valgrind'}"]
+        return ["valgrind", *quiet, sys.executable, *super().command()]
 
     def environment(self) -> dict[str, str]:
         return {**super().environment(), "PYTHONHASHSEED": "0", "SANDBOX_AGENT_LOG_LEVEL": "error"}
 
-    def instructions(self) -> int:
-        """Of the whole run; the server has ended."""
-        found = re.search(r"Collected : (\d+)", (self.folder / "counts").read_text())
-        if found is None:
-            raise RuntimeError("valgrind has not counted")
-        return int(found[1])
+    def count(self) -> Counts:
+        """Instructions until now."""
+        asked = ["callgrind_control", "-e", str(self.pid)]
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        threads = [int(found.replace(",", "")) for found in re.findall(r"Th \d+ +([\d,]+)", said)]
+        if not threads:
+            raise RuntimeError(f"valgrind has not counted: {said}")
+        return Counts(threads[0], sum(threads))
 
 
 Work = Callable[[Ours, Conversation, int], None]
@@ -98,27 +105,22 @@ def _read_answer(each: socket.socket) -> None:
         missing -= len(each.recv(65536))
 
 
-def _run(source: Path, work: Work, size: int) -> int:
+def measure(source: Path, works: dict[str, tuple[Work, int, int]]) -> Iterator[tuple[str, Counts]]:
+    """Instructions for the start, then for each unit of each work, which is done a little before it counts."""
+    compileall.compile_dir(source, quiet=2)  # else the first start alone would do that
     server = Counted(source=source)
     server.start()
     try:
-        work(server, server.converse(), size)
-        if not server.terminate(120):
-            raise RuntimeError("the server did not end")
-        return server.instructions()
+        yield _START, server.count()
+        for name, (work, few, many) in works.items():
+            work(server, server.converse(), few)
+            conversation = server.converse()
+            before = server.count()
+            work(server, conversation, many)
+            after = server.count()
+            yield name, Counts((after.loop - before.loop) / many, (after.all - before.all) / many)
     finally:
         server.stop()
-
-
-def start(server: Ours, conversation: Conversation, times: int) -> None:
-    """Nothing more than a start, a first session and the end."""
-
-
-def per_unit(source: Path, work: Work, sizes: tuple[int, int]) -> float:
-    if sizes == _ONCE:
-        return float(_run(source, work, 1))
-    small, large = (_run(source, work, size) for size in sizes)
-    return (large - small) / (sizes[1] - sizes[0])
 
 
 def main() -> None:
@@ -130,19 +132,20 @@ def main() -> None:
     parser.add_argument("--only", help="beginning of a line's name")
     wanted = parser.parse_args()
     requests, events = wanted.requests, wanted.events
-    works: dict[str, tuple[Work, tuple[int, int]]] = {
-        "POST, 1 client": (post(1), (160, 160 + requests)),
-        "POST, 16 clients": (post(16), (160, 160 + requests)),
-        "stream, an event": (stream, (5_000, 5_000 + events)),
-        "single event": (single, (50, 250)),
-        "start and end": (start, _ONCE),
+    works: dict[str, tuple[Work, int, int]] = {
+        "POST, 1 client": (post(1), 160, requests),
+        "POST, 16 clients": (post(16), 160, requests),
+        "stream, an event": (stream, 5_000, events),
+        "single event": (single, 50, 300),
     }
-    for tree in (wanted.before, wanted.after):
-        compileall.compile_dir(tree, quiet=2)  # else the first run alone would do that
-    for name, (work, sizes) in works.items():
-        if name.startswith(wanted.only or ""):
-            before, after = (per_unit(tree.resolve(), work, sizes) for tree in (wanted.before, wanted.after))
-            print(f"{name:20} {before:12,.0f} {after:12,.0f}   x {after / before:.3f}", flush=True)
+    chosen = {name: work for name, work in works.items() if name.startswith(wanted.only or "")}
+    before, after = (dict(measure(tree.resolve(), chosen)) for tree in (wanted.before, wanted.after))
+    for name, old in before.items():
+        new = after[name]
+        print(
+            f"{name:18} {old.loop:13,.0f} {new.loop:13,.0f}  x {new.loop / old.loop:.3f}"
+            f"   all threads {old.all:13,.0f} {new.all:13,.0f}  x {new.all / old.all:.3f}"
+        )
 
 
 if __name__ == "__main__":

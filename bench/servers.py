@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench.workshop import CACHE, build_program, find_peer
+from bench.workshop import CACHE, build_program, find_peer, keep_priority
 
 TOKEN = "bench-token"
 
@@ -93,6 +93,7 @@ class Server:
             self._process = subprocess.Popen(
                 self.command(), env=self.environment(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
+        keep_priority(self._process.pid)
         while time.perf_counter() - began < self.start_patience:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.call("GET", "/v1/health")[0] == 200:
