@@ -57,6 +57,7 @@ SHELL = {
     ("performance", "make bench "): "people run these",
     ("postgresql", "pip install "): "tests/hub/test_postgres.py",
     ("postgresql", "sandbox-agent store copy "): "tests/store/test_copying.py",
+    ("typescript-sdk", "npm install "): "tests/distribution/test_npm.py",
 }
 """Blocks for a shell that need what is not on every machine: by page and how they begin, where they are tried."""
 RUN = [one for one in samples("python", "bash") if (one.page, one.language) not in ELSEWHERE]
