@@ -61,6 +61,7 @@ test-agents: $(VENV)/.dev packages  ## the real agents against a loopback LLM; F
 		--dist loadgroup tests/real_agents tests/opencode tests/agents/test_real_agents.py tests/agents/test_real_conformance.py $(PYTEST_ARGS)
 
 dist: $(VENV)/.dev packages  ## wheel, sdist and npm package in dist/, tested in clean environments; publishes nothing
+	@command -v npm >/dev/null 2>&1 || { echo "npm is needed to build the TypeScript package"; exit 1; }
 	@rm -rf dist && mkdir dist
 	@$(BIN)/hatchling build -d dist
 	@cd sdks/typescript && npm pack --loglevel=error --pack-destination ../../dist
@@ -77,7 +78,7 @@ version: $(VENV)/.dev packages ## write VERSION wherever it stands, date the cha
 
 release-check: $(VENV)/.dev  ## everything that must hold before a release is tagged: see CONTRIBUTING.md
 	@$(BIN)/python tools/release.py check
-	@$(MAKE) --no-print-directory check dist docs
+	@REQUIRE_ALL=1 $(MAKE) --no-print-directory check dist docs
 
 check: $(VENV)/.dev          ## lint, format, types, import arrow
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

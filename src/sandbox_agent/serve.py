@@ -91,6 +91,7 @@ def hub_options(settings: Settings, redactor: Redactor) -> HubOptions:
         connections=settings.max_connections,
         open_sessions=settings.max_open_sessions,
         running_turns=settings.max_running_turns,
+        running_turns_per_user=settings.max_running_turns_per_user,
         refuses_turns_when_degraded=settings.refuse_turns_when_degraded,
         room_timeout=settings.acp_request_timeout_ms / 1000,
         unattended=None if patience is None else patience / 1000,

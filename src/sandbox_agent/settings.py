@@ -65,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_queued_prompts: int = 16
     max_open_sessions: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_running_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_running_turns_per_user: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_open_requests: int = 1000
     """Permissions, questions and other requests of one agent that wait; more are refused."""
     open_request_bytes: int = 64 * _MIB

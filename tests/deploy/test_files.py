@@ -102,7 +102,9 @@ def test_caddy_accepts_what_the_guide_shows(tmp_path: Path) -> None:
     (shown,) = (one.text for one in samples("caddyfile"))
     (tmp_path / "Caddyfile").write_text(shown)
     command = ["caddy", "validate", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
-    done = subprocess.run(command, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        command, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=30
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -91,7 +91,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @contextmanager
 def serving(clean: Clean, command: Path) -> Iterator[str]:
     """The address of a server that runs for as long as the block lasts."""
-    arguments = [command, "server", "--port", "0"]
+    arguments = [str(command), "server", "--port", "0"]
     server = subprocess.Popen(arguments, env=clean.env, cwd=clean.home, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     with server, server.stdout:
@@ -152,6 +152,15 @@ async def test_pip_installs_the_sdist(clean: Clean, sdist: Path, browser: Browse
     inside = clean.home / "venv/bin/python"
     clean.run(inside, "-m", "pip", "install", "--quiet", sdist)
     await check(clean, clean.home / "venv/bin/sandbox-agent", inside, browser)
+
+
+def test_make_demo_works_in_a_new_checkout(clean: Clean, sdist: Path) -> None:
+    shutil.unpack_archive(sdist, clean.home / "checkout", filter="data")
+    (checkout,) = (clean.home / "checkout").iterdir()
+    for _ in range(2):
+        said = clean.run("make", "demo", f"PYTHON={sys.executable}", cwd=checkout)
+        assert "stopped  end_turn" in said
+        assert "start your own with: .venv/bin/sandbox-agent server" in " ".join(said.split())
 
 
 async def test_make_install_works_without_the_checkout(clean: Clean, sdist: Path, browser: Browser) -> None:

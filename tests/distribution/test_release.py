@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -89,6 +90,22 @@ def test_a_version_that_was_written_everywhere_is_ready(copy: Path) -> None:
 def test_what_stands_in_the_way_of_a_release_is_said(copy: Path, spoil: Callable[[Path], object], said: str) -> None:
     spoil(copy)
     assert any(said in problem for problem in release.problems(copy))
+
+
+def test_the_changelog_is_well_formed() -> None:
+    text = (ROOT / release.CHANGELOG).read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert sections[0].startswith("[Unreleased]\n")
+    titles = [section.partition("\n")[0] for section in sections[1:]]
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", title) for title in titles), titles
+    dates = [title[-10:] for title in titles]
+    assert dates == sorted(dates, reverse=True)
+    for section in sections:
+        headings = re.findall(r"^### (.+)$", section, re.MULTILINE)
+        assert len(headings) == len(set(headings)), headings
+        assert set(headings) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    entries = re.findall(r"^- (.+)$", text, re.MULTILINE)
+    assert [entry for entry in entries if entries.count(entry) > 1] == []
 
 
 @pytest.mark.parametrize("wrong", ["0.2", "v0.2.0", "", "1.2.3\n"])

@@ -1,4 +1,4 @@
-"""docs/deploy.md lists the clients that the suite drives, in the versions that it installs."""
+"""docs/clients.md lists the clients that the suite drives, in the versions that it installs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_client_is_listed_with_the_version_that_is_installed() -> None:
         (f"`{package}` ({registry})", what, " and ".join(version(package, registry, at) for at in folders), way)
         for package, registry, what, folders, way in TESTED
     ]
-    require_part("deploy.md", "clients", table(("Client", "What it is", "Version", "Connects through"), rows))
+    require_part("clients.md", "clients", table(("Client", "What it is", "Version", "Connects through"), rows))
 
 
 def test_no_folder_of_clients_is_left_out() -> None:

@@ -46,7 +46,7 @@ SHELL = {
     ("README", "make install "): "tests/distribution/test_installed.py, tests/distribution/test_stranger.py",
     ("README", "pipx install dist/"): "tests/distribution/test_installed.py",
     ("README", "sandbox-agent run --agent mock"): "tests/cli/test_run.py, tests/distribution/test_stranger.py",
-    ("deploy", "sandbox-agent stdio "): "tests/cli/test_stdio.py",
+    ("clients", "sandbox-agent stdio "): "tests/cli/test_stdio.py",
     ("deploy", "sudo make install "): "tests/deploy/test_files.py, as far as it needs no systemd",
     ("deploy-docker", "make dist && docker build "): "tests/deploy/test_image.py, as far as it needs no engine",
     ("deploy-kubernetes", "export SANDBOX_AGENT_TOKEN="): "tests/deploy/test_files.py, as far as it needs no cluster",
@@ -57,6 +57,7 @@ SHELL = {
     ("performance", "make bench "): "people run these",
     ("postgresql", "pip install "): "tests/hub/test_postgres.py",
     ("postgresql", "sandbox-agent store copy "): "tests/store/test_copying.py",
+    ("typescript-sdk", "npm install "): "tests/distribution/test_npm.py",
 }
 """Blocks for a shell that need what is not on every machine: by page and how they begin, where they are tried."""
 RUN = [one for one in samples("python", "bash") if (one.page, one.language) not in ELSEWHERE]
@@ -66,7 +67,9 @@ PYTHON = [one for one in samples("python") if one.page != "cookbook-web"]
 
 def test_every_block_is_tried_somewhere() -> None:
     here = {(one.page, one.language) for one in [*RUN, *samples("toml")]}
-    left = [one for one in samples() if one.language != "sh" and (one.page, one.language) not in here | ELSEWHERE.keys()]
+    left = [
+        one for one in samples() if one.language != "sh" and (one.page, one.language) not in here | ELSEWHERE.keys()
+    ]
     assert left == []
     assert len(RUN) >= 20
 

@@ -80,6 +80,7 @@ class HubOptions:
     connections: int
     open_sessions: int | None
     running_turns: int | None
+    running_turns_per_user: int | None
     refuses_turns_when_degraded: bool
     """Prompts with a turnId, while the store could forget them if we died."""
     room_timeout: float
@@ -125,7 +126,9 @@ class Hub:
         )
         turn_ids, items = TurnIds(store, needs_memory=options.refuses_turns_when_degraded), Items(store)
         inventory = Inventory(store, self.feed)
-        quotas = Quotas(self.agents, options.open_sessions, options.running_turns)
+        quotas = Quotas(
+            self.agents, options.open_sessions, options.running_turns, turns_per_user=options.running_turns_per_user
+        )
         self.directories = Directories(options.data_dir, files, environ, catalog.skills_place)
         self.sessions = Sessions(store, inventory, self.agents, self.clients, turn_ids, self.directories, quotas)
         self.probe = Probe(self.agents, store, self.sessions.growth)

@@ -59,7 +59,8 @@ class MemoryStore:
         pass
 
     async def close(self) -> None:
-        pass
+        async with self._search.turn:
+            self._search.close()
 
     async def acquire(self, stream: StreamKey) -> Lease:
         return Lease(1, self.last_sequence(stream))

@@ -45,6 +45,12 @@ class MemorySearch:
         """Of these histories, which are all that there are."""
         return await asyncio.to_thread(self._find, histories, query, limit, each)
 
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+            self._indexed.clear()
+
     def _find(self, histories: list[History], query: Query, limit: int, each: int) -> Findings:
         index = self._index()
         kept = {history.number: Kept(history.key, history.oldest) for history in histories}

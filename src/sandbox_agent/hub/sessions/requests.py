@@ -79,7 +79,7 @@ class SessionRequests:
         if record.ended is not None:
             ended = f"session {record.session_id!r} has ended: {record.ended_reason}"
             raise SessionEnded(ended, sessionId=record.session_id)
-        self._quotas.room_for_a_turn(record.key)
+        self._quotas.room_for_a_turn(record.key, request.connection.client.user)
         agent = self._agents.of(record.key)
         agent.open(record.session_id)
         if record.first_prompt is None:
