@@ -48,8 +48,7 @@ async def _follow_a_shared_link(inspector: Inspector) -> None:
     browser = inspector.browser
     await browser.eval("void (navigator.clipboard.writeText = async text => { window.copied = text })")
     place = await browser.eval("location.hash")
-    await browser.click(".menu summary")
-    await browser.click(".menu-items button:nth-child(6)")
+    await inspector.choose("Copy a link to share")
     await browser.until("window.copied")
     link = str(await browser.eval("window.copied"))
     await browser.each(["cookies", "clear"], ["open", "about:blank"], ["open", link])

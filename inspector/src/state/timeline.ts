@@ -76,6 +76,12 @@ export class Timeline {
     return this.isBusy ? this.#plan : null;
   }
 
+  /** The newest thing is that a turn failed: nothing has been said since. */
+  get hasFailed(): boolean {
+    const last = this.items.at(-1);
+    return last?.kind === "note" && last.tone === "error" && last.turn !== null;
+  }
+
   get isBusy(): boolean {
     return this.turns.running !== null || this.#isWorking;
   }

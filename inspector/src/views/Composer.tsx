@@ -191,20 +191,22 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
           />
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
-            <button type="button" className="quiet" aria-label="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
+            <button type="button" className="quiet icon-button" aria-label="Attach files" title="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
               <Icon name="attach" />
-              <span className="wide-label">Attach</span>
             </button>
             {children}
-            <span className="hint muted">{isLocked ? "" : isBusy ? "Esc cancels the turn" : "Enter sends"}</span>
             {isBusy && (
-              <button type="button" id="cancel" onClick={onCancel}>
-                Cancel
+              <button type="button" id="cancel" title="Stop the turn (Esc)" onClick={onCancel}>
+                <Icon name="stop" size={14} />
+                Stop
               </button>
             )}
-            <button type="submit" id="send" className="primary" disabled={isEmpty || isLocked}>
-              {isBusy ? "Queue" : "Send"}
-            </button>
+            {(!isBusy || !isEmpty) && (
+              <button type="submit" id="send" className="primary" title={isBusy ? "Run it when the turn is over (Enter)" : "Send (Enter)"} disabled={isEmpty || isLocked}>
+                <Icon name="send" />
+                <span className={isBusy ? "" : "visually-hidden"}>{isBusy ? "Queue" : "Send"}</span>
+              </button>
+            )}
           </div>
         </div>
       </div>

@@ -96,7 +96,7 @@ const SHORTCUTS: [string, string][] = [
   ["Enter", "Send the message"],
   ["Shift Enter", "Begin a new line"],
   ["↑ in an empty message", "Earlier messages"],
-  ["Esc", "Cancel the turn; close what is open"],
+  ["Esc", "Stop the turn; close what is open"],
   ["?", "This list"],
 ];
 
