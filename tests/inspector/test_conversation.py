@@ -62,7 +62,9 @@ async def test_a_step_is_one_quiet_line_with_who_allowed_it_and_a_prompt_tells_w
         1,
         1,
     ]
-    await browser.until("/^\\d+:\\d\\d.* · (\\d+\\.\\d s|\\d+ ms)$/.test(document.querySelector('.entry.user .when').innerText)")
+    await browser.until(
+        "/^\\d+:\\d\\d.* · (\\d+\\.\\d s|\\d+ ms)$/.test(document.querySelector('.entry.user .when').innerText)"
+    )
 
 
 async def test_a_question_and_a_form_are_answered(inspector: Inspector) -> None:

@@ -128,7 +128,9 @@ async def test_every_view_is_in_reach_in_a_narrow_window_and_with_a_finger(inspe
     for words in ("this waits", "and a prompt of many words that waits behind it, with what can be done to it"):
         await inspector.say(words)
     await browser.until("document.querySelectorAll('.waiting li').length === 2")
-    shown = "[...document.querySelectorAll('.tabs a, .waiting button, .composer button')].filter(n => n.checkVisibility())"
+    shown = (
+        "[...document.querySelectorAll('.tabs a, .waiting button, .composer button')].filter(n => n.checkVisibility())"
+    )
     edge = "one.closest('.waiting, .box')?.getBoundingClientRect().right ?? innerWidth"
     outside = f"{shown}.filter(one => one.getBoundingClientRect().right > ({edge})).map(one => one.outerHTML)"
     for width in (800, 390):

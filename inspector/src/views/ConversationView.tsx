@@ -197,11 +197,12 @@ function Message({ item, piece }: { item: TextItem; piece: number }) {
 }
 
 /** When it was asked, and how long the answer took. */
-function When({ item: { time, turn } }: { item: TextItem }) {
+function When({ item: { time, turn, isAdded } }: { item: TextItem }) {
   return (
     <p className="when muted">
       <Time at={time} />
-      {turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
+      {isAdded && <span> · added to the turn</span>}
+      {!isAdded && turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
     </p>
   );
 }
