@@ -56,7 +56,7 @@ describe("a timeline", () => {
     expect([timeline.isBusy, timeline.isForeign]).toEqual([true, true]);
     timeline.feed([past("agent", { id: 7, result: { stopReason: "cancelled" } })]);
     expect(timeline.isBusy).toBe(false);
-    expect(timeline.items.at(-1)).toMatchObject({ kind: "note", text: "Cancelled" });
+    expect(timeline.items.at(-1)).toMatchObject({ kind: "note", text: "Stopped" });
   });
 
   it("is busy with a turn of another client until the server tells that it ended", () => {

@@ -36,20 +36,24 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if "method" in message and "id" in message:
-            _send({"id": message["id"], "result": _answer(message["method"], message.get("params") or {})})
+            _send({"id": message["id"], **_answer(message["method"], message.get("params") or {})})
 
 
 def _answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method:
         case "initialize":
-            return {"protocolVersion": 1, "agentCapabilities": {"promptCapabilities": {"image": True}}}
+            return _result(protocolVersion=1, agentCapabilities={"promptCapabilities": {"image": True}})
         case "session/new":
-            return {"sessionId": f"asking-{next(_ids)}"}
+            return _result(sessionId=f"asking-{next(_ids)}")
         case "session/prompt":
             word = "".join(block.get("text", "") for block in params["prompt"]).strip()
             _play(params["sessionId"], word)
-            return {"stopReason": "end_turn"}
-    return {}
+            return _result(stopReason="end_turn")
+    return {"error": {"code": -32601, "message": f"Method not found: {method}"}}
+
+
+def _result(**members: Any) -> dict[str, Any]:
+    return {"result": members}
 
 
 def _play(session: str, word: str) -> None:

@@ -23,9 +23,12 @@ async def test_a_token_is_asked_for_and_never_stands_in_the_address(tmp_path: Pa
             for width in (390, 1280):
                 await browser.resize(width, 800)
                 await browser.screenshot(f"sign-in-{theme}-{width}")
+        assert await browser.eval("document.querySelector('[role=alert]')") is None
         await browser.fill("input[type=password]", "wrong")
         await browser.press("Enter")
-        await browser.until("document.querySelector('input[type=password]')?.value === ''")
+        await browser.until_text("This token is not valid. Check it and try again.", within="[role=alert]")
+        assert await browser.eval("document.activeElement.getAttribute('aria-describedby')") == "wrong"
+        await browser.screenshot("sign-in-refused-dark-1280")
         await browser.fill("input[type=password]", "correct-horse")
         await browser.press("Enter")
         await browser.until("document.querySelector('#new-session')")
@@ -45,8 +48,7 @@ async def _follow_a_shared_link(inspector: Inspector) -> None:
     browser = inspector.browser
     await browser.eval("void (navigator.clipboard.writeText = async text => { window.copied = text })")
     place = await browser.eval("location.hash")
-    await browser.click(".menu summary")
-    await browser.click(".menu-items button:nth-child(6)")
+    await inspector.choose("Copy a link to share")
     await browser.until("window.copied")
     link = str(await browser.eval("window.copied"))
     await browser.each(["cookies", "clear"], ["open", "about:blank"], ["open", link])

@@ -139,6 +139,8 @@ async def test_the_sign_in_has_no_violations(tmp_path: Path, browser: Browser) -
             found |= await _look(browser, f"sign-in {scheme}")
         await browser.fill("input[type=password]", "wrong")
         await browser.press("Enter")
-        await browser.until("document.querySelector('input[type=password]')?.value === ''")
-        found |= await _look(browser, "sign-in refused")
+        await browser.until("document.querySelector('[role=alert]')")
+        for scheme in ("light", "dark"):
+            await browser.run("set", "media", scheme)
+            found |= await _look(browser, f"sign-in refused {scheme}")
         assert found == {}, json.dumps(found, indent=1)

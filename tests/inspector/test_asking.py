@@ -88,3 +88,14 @@ async def test_a_large_diff_shows_what_changed_and_which_words(inspector: Inspec
     assert await browser.eval(changed) == ["1500", "'other'"]
     await browser.until("document.querySelector('.diff .hljs-number')")
     await browser.screenshot("diff-large")
+
+
+async def test_a_fork_that_the_agent_refuses_says_so_and_what_to_do_instead(inspector: Inspector) -> None:
+    browser = inspector.browser
+    await inspector.start_session(agent="asks")
+    await inspector.choose("Fork")
+    await browser.until_text("The session could not be forked", within="dialog h2")
+    await browser.until_text("This agent cannot fork sessions. Start a new session in the same", within="dialog")
+    await browser.until("[...document.querySelectorAll('dialog button')].some(one => one.innerText === 'Try again')")
+    await browser.press("Escape")
+    await browser.until("!document.querySelector('dialog')")

@@ -62,7 +62,9 @@ async def test_a_step_is_one_quiet_line_with_who_allowed_it_and_a_prompt_tells_w
         1,
         1,
     ]
-    await browser.until("/^\\d+:\\d\\d.* · \\d+\\.\\d s$/.test(document.querySelector('.entry.user .when').innerText)")
+    await browser.until(
+        "/^\\d+:\\d\\d.* · (\\d+\\.\\d s|\\d+ ms)$/.test(document.querySelector('.entry.user .when').innerText)"
+    )
 
 
 async def test_a_question_and_a_form_are_answered(inspector: Inspector) -> None:
@@ -86,17 +88,23 @@ async def test_a_turn_is_cancelled(inspector: Inspector) -> None:
     await inspector.until_status("Working")
     await inspector.browser.click("#cancel")
     await inspector.until_status("Ready")
-    await inspector.browser.until_text("Cancelled", within=".conversation")
+    await inspector.browser.until_text("Stopped", within=".conversation")
 
 
 async def test_a_failure_says_why(inspector: Inspector) -> None:
+    browser = inspector.browser
     await inspector.start_session()
     await inspector.say("crash 3")
-    await inspector.browser.until_text("The turn failed", within=".conversation")
-    await inspector.browser.until_text("3", within=".note.error")
+    await browser.until_text("The agent stopped (exit code 3)", within=".note.error strong")
+    await inspector.until_status("Failed")  # as the list of sessions says
+    await browser.until_text("Failed", within=".session-list .status")
+    assert "about to crash" not in await browser.eval("document.querySelector('.note.error').innerText")
+    await browser.click(".note.error summary")
+    await browser.until_text("mock agent: about to crash", within=".note.error")
     await inspector.ready()
     await inspector.say("hello again")
-    await inspector.browser.until_text("hello again", within=".entry.agent")
+    await inspector.until_answer("hello again")
+    await inspector.until_status("Ready")
 
 
 @pytest.mark.promise("P-inspector-1")

@@ -38,7 +38,7 @@ async def test_an_install_shows_its_steps_and_how_far_it_is(site: LoopbackSite, 
     browser, gate = inspector.browser, threading.Event()
     site.pages[ARCHIVE] = Page(tar_of({"bin/tiny": TINY_AGENT}), stalled=gate)
     await inspector.show_agents()
-    await browser.until_text("Not installed", within=CARD)
+    await browser.until_text("Install", within=CARD)
     titles = "[...document.querySelectorAll('.agents-page h2')].map(node => node.firstChild.data.trim())"
     assert await browser.eval(titles) == ["Installed", "Available", "To install by hand"]
     first = "document.querySelector('.agents-page section #agent-mock').closest('section').ariaLabel"

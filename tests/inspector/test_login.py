@@ -39,7 +39,7 @@ async def test_an_agent_is_logged_in_from_its_card_and_one_without_a_login_says_
 ) -> None:
     browser = inspector.browser
     await inspector.show_agents()
-    await browser.until_text("Login needed", within="#agent-locked")
+    await browser.until_text("none found", within="#agent-locked")
     await browser.run("scrollintoview", "#agent-locked details summary")
     await browser.click("#agent-locked details summary")
     await browser.until_text("Always works", within="#agent-locked .login")

@@ -74,7 +74,7 @@ async def test_a_restart_in_the_middle_of_a_turn_leaves_the_history_whole(tmp_pa
         await first.process.wait()
         await inspector.until_status("Reconnecting")
     async with running_server(home, port=port):
-        await inspector.until_status("Ready")
+        await inspector.until_status("Failed")
         await browser.until("!document.querySelector('#prompt').disabled")
         await inspector.say("recall")
         await browser.until_text("before the restart", within=".entry.agent ol")
@@ -111,7 +111,7 @@ async def test_nothing_can_be_answered_while_the_server_is_away_and_everything_w
         assert await browser.eval(f"{buttons}.every(one => one.disabled)")
         assert "Failed to fetch" not in await browser.eval("document.body.innerText")
     async with running_server(home, port=port):
-        await inspector.until_status("Ready")
+        await inspector.until_status("Failed")
         await browser.until("!document.querySelector('#prompt').disabled")
         assert "by you" not in await browser.eval("document.querySelector('.conversation').innerText")
         await inspector.say("tool ls")
@@ -125,19 +125,31 @@ async def test_every_view_is_in_reach_in_a_narrow_window_and_with_a_finger(inspe
     await inspector.start_session()
     await inspector.say("tool ls")
     await inspector.until_status("Asking")
-    outside = "[...document.querySelectorAll('.tabs a')].filter(one => one.getBoundingClientRect().right > innerWidth)"
-    await browser.resize(800, 700)
-    assert await browser.eval(f"{outside}.map(one => one.innerText)") == []
+    for words in ("this waits", "and a prompt of many words that waits behind it, with what can be done to it"):
+        await inspector.say(words)
+    await browser.until("document.querySelectorAll('.waiting li').length === 2")
+    shown = (
+        "[...document.querySelectorAll('.tabs a, .waiting button, .composer button')].filter(n => n.checkVisibility())"
+    )
+    edge = "one.closest('.waiting, .box')?.getBoundingClientRect().right ?? innerWidth"
+    outside = f"{shown}.filter(one => one.getBoundingClientRect().right > ({edge})).map(one => one.outerHTML)"
+    for width in (800, 390):
+        await browser.resize(width, 700)
+        assert await browser.eval(f"{shown}.length") > 10
+        assert await browser.eval(outside) == []
     coarse = """[...document.styleSheets].flatMap(sheet => [...sheet.cssRules])
       .find(rule => rule.conditionText === '(pointer: coarse)').cssRules[0].style.getPropertyValue('--target')"""
     await browser.eval(f"void document.documentElement.style.setProperty('--target', {coarse})")
     await browser.resize(390, 844)
-    targets = "[...document.querySelectorAll('.ask.open button, .topbar button, .menu summary, #cancel')]"
+    targets = "[...document.querySelectorAll('.ask.open button, .menu summary, .back, #cancel')]"
     small = f"{targets}.filter(one => one.checkVisibility() && one.offsetHeight < 40).map(one => one.outerHTML)"
-    assert await browser.eval(f"{targets}.length") > 7
+    assert await browser.eval(f"{targets}.length") == 7
     assert await browser.eval(small) == []
     await browser.click(".tabs a:nth-child(2)")
     await browser.until_text('"command":"ls"', within=".virtual")
+    await browser.click(".back")  # to the list, where everything else is in reach
+    await browser.until("document.querySelector('.topbar').checkVisibility()")
+    await browser.until("document.querySelector('.session-list a').checkVisibility()")
 
 
 def _ticks(answers: list[str]) -> list[int]:

@@ -165,7 +165,7 @@ async def test_many_sessions_cost_one_tab_stop_and_menus_have_arrow_keys(server:
         await browser.press("ArrowDown")
         await browser.until("document.activeElement.innerText === 'Rename'")
         await browser.press("ArrowDown")
-        await browser.until("document.activeElement.innerText === 'Fork'")
+        await browser.until("document.activeElement.innerText === 'Pin to the top'")
         await browser.press("Escape")
         await browser.until("!document.querySelector('.menu').open")
 

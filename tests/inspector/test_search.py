@@ -122,10 +122,7 @@ async def test_sessions_are_shown_by_state_directory_and_agent_in_groups_and_arc
         await browser.run("select", ".list-choices label:nth-child(3) select", "none")
         await browser.open(f"{server.url}/ui/#/sessions/{session}?agent=mock")
         await inspector.ready()
-        await browser.click(".menu summary")
-        await browser.eval(
-            "[...document.querySelectorAll('.menu-items button')].find(b => b.innerText === 'Archive').click()"
-        )
+        await inspector.choose("Archive")
         await browser.until("document.querySelectorAll('.session-list li').length === 2")
         assert (await rpc.http.get(f"/v1/sessions/{session}")).json()["metadata"]["archived"] is True
         await browser.until_text("Archived", within=".filters")
@@ -177,5 +174,5 @@ async def test_a_prompt_that_waits_can_stop_the_turn_and_go_first(inspector: Ins
     await inspector.say("urgent words")
     await browser.click(".waiting button[aria-label^='Stop the turn']")
     await inspector.until_answer("urgent words")
-    await browser.until_text("Cancelled", within=".conversation")
+    await browser.until_text("Stopped", within=".conversation")
     assert await browser.eval("document.querySelectorAll('.entry.user').length") == 2

@@ -89,7 +89,7 @@ async def test_cancelling_says_so_once_and_keeps_what_waited(inspector: Inspecto
     await inspector.until_status("Ready")
     await browser.until_text("Not sent", within=".waiting")
     text = await browser.eval("document.querySelector('.conversation').innerText")
-    assert text.count("Cancelled") == 1
+    assert text.count("Stopped") == 1
     await browser.click(".waiting li button.small")
     await inspector.until_answer("for later")
     await _until_waiting(inspector)

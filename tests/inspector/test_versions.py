@@ -73,7 +73,7 @@ async def test_work_of_a_version_2_agent_is_seen_by_all_and_ended_from_the_inspe
         await browser.until_text("hang", within=".entry.user")
         await browser.click("#cancel")
         await inspector.until_status("Ready")
-        await browser.until_text("Cancelled", within=".conversation")
+        await browser.until_text("Stopped", within=".conversation")
         await events.wait_for(lambda message: message.get("params", {}).get("update", {}).get("state") == "idle")
 
 

@@ -187,7 +187,16 @@ def _watch(script: str, seconds: float) -> str:
     }})"""
 
 
-_ACTIONS = ["Rename", "Fork", "Export as Markdown", "Export as JSON lines", "Terminate"]
+_ACTIONS = [
+    "Rename",
+    "Pin to the top",
+    "Fork",
+    "Copy a link to share",
+    "Export as Markdown",
+    "Export as JSON lines",
+    "Archive",
+    "Terminate",
+]
 
 
 class Inspector:
@@ -242,7 +251,7 @@ class Inspector:
         return file.read_bytes()
 
     def _action(self, action: str) -> str:
-        return f".menu-items button:nth-child({_ACTIONS.index(action) + 1})"
+        return f".menu-items button:nth-of-type({_ACTIONS.index(action) + 1})"
 
     async def until_answer(self, text: str) -> None:
         """Return when the newest that the agent has said contains `text`."""

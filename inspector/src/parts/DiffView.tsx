@@ -1,6 +1,7 @@
-import { useMemo, useState } from "react";
+import { useContext, useMemo, useState } from "react";
 import { type DiffLine, diffLines, sideBySide, withContext } from "./diff";
 import { type Token, tokenLines, useHighlight } from "./highlight";
+import { below, Root } from "./root";
 import "./DiffView.css";
 import "./highlight.css";
 
@@ -22,14 +23,15 @@ export function DiffView({ path, before, after }: { path: string; before: string
     const now = tokenLines(highlight, after, path);
     return (line) => (line.new === null ? (old?.[(line.old ?? 0) - 1] ?? null) : (now?.[line.new - 1] ?? null));
   }, [highlight, before, after, path]);
+  const name = below(path, useContext(Root));
   const added = lines.filter(({ kind }) => kind === "added").length;
   const removed = lines.filter(({ kind }) => kind === "removed").length;
   return (
     <figure className="diff" dir="ltr">
       <figcaption>
         <span className="mono path" title={path}>
-          <span className="folder">{path.slice(0, path.lastIndexOf("/") + 1)}</span>
-          <span>{path.slice(path.lastIndexOf("/") + 1)}</span>
+          <span className="folder">{name.slice(0, name.lastIndexOf("/") + 1)}</span>
+          <span>{name.slice(name.lastIndexOf("/") + 1)}</span>
         </span>
         <span className="added">+{added}</span>
         <span className="removed">−{removed}</span>

@@ -1,6 +1,7 @@
 import {
   ArrowDown,
   ArrowLeftRight,
+  ArrowUp,
   Bell,
   BellOff,
   Bot,
@@ -11,10 +12,13 @@ import {
   ChevronRight,
   ChevronUp,
   Circle,
+  CircleAlert,
   CircleCheck,
   CircleDot,
+  CircleQuestionMark,
   Command,
   Copy,
+  CornerDownRight,
   Download,
   Ellipsis,
   File,
@@ -35,6 +39,7 @@ import {
   Plus,
   RefreshCw,
   Search,
+  Square,
   SquareTerminal,
   Sun,
   Trash,
@@ -48,6 +53,8 @@ import {
 const ICONS = {
   add: Plus,
   agent: Bot,
+  alert: CircleAlert,
+  ask: CircleQuestionMark,
   attach: Paperclip,
   back: ChevronLeft,
   bell: Bell,
@@ -85,6 +92,9 @@ const ICONS = {
   refresh: RefreshCw,
   running: CircleDot,
   search: Search,
+  send: ArrowUp,
+  steer: CornerDownRight,
+  stop: Square,
   switch_mode: RefreshCw,
   system: Monitor,
   think: Brain,
@@ -98,6 +108,15 @@ export type IconName = keyof typeof ICONS;
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   const Drawn = ICONS[name];
   return <Drawn className="icon" size={size} strokeWidth={1.75} aria-hidden="true" />;
+}
+
+/** At the end of a line that unfolds; it turns with its `details`. */
+export function Fold() {
+  return (
+    <span className="fold-mark">
+      <Icon name="open" size={14} />
+    </span>
+  );
 }
 
 /** The icon of a tool call's kind; kinds that are not known get a plain tool. */

@@ -95,6 +95,7 @@ export function duration(milliseconds: number): string {
 
 /** The same for what is often over in a moment. */
 export function took(milliseconds: number): string {
+  if (milliseconds < 100) return `${Math.round(milliseconds)} ms`;
   return milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds);
 }
 

@@ -4,6 +4,7 @@ import { Ancestry } from "./ancestry";
 import { noteFirstPrompt } from "./names";
 import { rememberPrompt, rememberedPrompt } from "./prompts";
 import { connections, reasonOf, sandbox } from "./server";
+import { canSteer, steer } from "./steering";
 import { Store } from "./store";
 import { Timeline } from "./timeline";
 import { ofOpenTurns, type Turn } from "./turns";
@@ -76,6 +77,26 @@ export class Conversation {
     await Promise.all(own.map(({ turnId }) => this.#sent.get(turnId ?? "")));
     await this.#session?.cancel(); // it would take what is sent before it with it
     for (const { prompt } of [turn, ...own.filter((one) => one !== turn)]) if (prompt !== null) this.send(prompt);
+  }
+
+  /** The agent takes prompts into a turn that runs. */
+  get canSteer(): boolean {
+    return canSteer(this.#session?.connection);
+  }
+
+  /** Send it into the turn that runs; what the agent does not take runs as a turn of its own. */
+  async steer(prompt: readonly ContentBlock[]): Promise<void> {
+    if (this.#session === null) return;
+    const isTaken = await steer(this.#session.connection, this.#session.id, prompt).catch(() => false);
+    if (!isTaken) this.send(prompt);
+    this.#changed();
+  }
+
+  /** The same with one that waits, unless it has begun meanwhile. */
+  async steerWith(turn: Turn): Promise<void> {
+    this.takeBack(turn);
+    await this.#sent.get(turn.turnId ?? "");
+    if (turn.state !== "done" && turn.prompt !== null) await this.steer(turn.prompt);
   }
 
   /** A prompt that was never run is sent again. */

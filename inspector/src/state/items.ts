@@ -9,8 +9,10 @@ export interface TextItem {
   time: number;
   messageId: string | null;
   body: MessageBody;
-  /** Of a prompt: the turn that it began. */
+  /** Of a prompt: the turn that it began, or that it was added to. */
   turn: Turn | null;
+  /** It was added to a turn that ran already. */
+  isAdded?: boolean;
 }
 export interface ToolItem {
   kind: "tool";

@@ -6,9 +6,9 @@ const KEY = "sandbox-agent.first-prompts";
 const KEPT = 500;
 const LENGTH = 80;
 
-/** What people call a session: its title, the name it was given, what was asked first, or the beginning of its id. */
+/** What people call a session: its title, the name it was given, what was asked first, or that nothing was asked yet. */
 export function nameOf({ title, alias, firstPrompt, sessionId }: Named): string {
-  return title ?? alias ?? firstPrompt ?? read()[sessionId] ?? (sessionId.length > 24 ? `${sessionId.slice(0, 14)}…` : sessionId);
+  return title ?? alias ?? firstPrompt ?? read()[sessionId] ?? "New session";
 }
 
 /** Agents that give no titles leave it to us: what was asked first tells sessions apart. */

@@ -35,7 +35,7 @@ export const ELSEWHERE = "Settled elsewhere or withdrawn";
 const ENDS: Record<string, string> = { accept: "Sent", decline: "Declined", rejected: "Declined", cancel: "Cancelled", cancelled: "Cancelled" };
 
 export const STOPS: Record<string, string> = {
-  cancelled: "Cancelled",
+  cancelled: "Stopped",
   max_tokens: "Stopped: the token limit was reached",
   max_turn_requests: "Stopped: too many requests in one turn",
   refusal: "The agent refused",

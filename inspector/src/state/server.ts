@@ -55,6 +55,5 @@ document.addEventListener("visibilitychange", () => {
 });
 
 export function reasonOf(error: unknown): string {
-  if (error instanceof ProblemError) return error.message;
-  return plainReason(explain(error));
+  return plainReason(error instanceof ProblemError ? error.message : explain(error));
 }

@@ -15,6 +15,7 @@ import { Journal } from "./journal";
 import { ELSEWHERE, errorText, type Message, outcomeOf, SETTLED, type Settled, stderrOf, STOPS } from "./outcomes";
 import { bytesOf, contentsOf, optionsOf, permissionOf, planOf, type Told } from "./second";
 import { Spending } from "./spending";
+import { STEERING } from "./steering";
 import { type Terminal, Terminals } from "./terminals";
 import { type Turn, type TurnNotice, Turns } from "./turns";
 
@@ -33,7 +34,7 @@ export class Timeline {
   readonly spending = new Spending();
   readonly journal = new Journal();
   readonly #tools = new Map<string, ToolItem>();
-  readonly #calls = new Map<string, { method: string; turn: Turn | null }>();
+  readonly #calls = new Map<string, { method: string; turn: Turn | null; params: unknown }>();
   readonly #terminals = new Terminals();
   #asks: AskItem[] = [];
   readonly #settled = new Map<string, AskItem>();
@@ -74,6 +75,12 @@ export class Timeline {
   /** The plan of the turn that runs. */
   get plan(): PlanItem | null {
     return this.isBusy ? this.#plan : null;
+  }
+
+  /** The newest thing is that a turn failed: nothing has been said since. */
+  get hasFailed(): boolean {
+    const last = this.items.at(-1);
+    return last?.kind === "note" && last.tone === "error" && last.turn !== null;
   }
 
   get isBusy(): boolean {
@@ -144,7 +151,7 @@ export class Timeline {
 
   #takeOwn(event: SessionEvent, message: Message, scope: string): void {
     const turn = message.method === "session/prompt" ? this.#prompted(event, message) : null;
-    if (message.id !== undefined) this.#calls.set(`${scope} ${JSON.stringify(message.id)}`, { method: message.method as string, turn });
+    if (message.id !== undefined) this.#calls.set(`${scope} ${JSON.stringify(message.id)}`, { method: message.method as string, turn, params: message.params });
     if (message.method === "session/fork") this.#forked(event, message);
     if (message.method === "session/cancel" && this.turns.running !== null) this.turns.running.isCancelling = true;
   }
@@ -173,16 +180,30 @@ export class Timeline {
     const key = `${scope} ${JSON.stringify(message.id)}`;
     const call = isOurs ? undefined : this.#calls.get(key);
     if (call !== undefined) {
-      const { method, turn } = call;
+      const { method, turn, params } = call;
       this.#calls.delete(key);
       const { messageId, stopReason } = (message.result ?? {}) as { messageId?: unknown; stopReason?: unknown };
       if (turn !== null && typeof messageId === "string" && stopReason === undefined) this.#isSecond = true; // it has begun
       else if (turn !== null) this.#over(turn, event.time, { ...(message as TurnNotice), hasRun: turn.state === "running" });
       else if (method === "session/set_config_option") this.#configured(message);
+      else if (method === STEERING) this.#added(event, params, message);
       else if (message.error) this.#note(event.time, "error", `${method} failed`, errorText(message.error));
     } else if (ask !== undefined && (isOurs || event.source === "server")) {
       this.#answered(ask, message, isOurs ? (event.sequence === null ? "you" : "a client") : "the server’s policy");
     } else if (isOurs) this.#showTerminal(this.#terminals.answer(message.id, message.result));
+  }
+
+  /** A prompt that the agent took into the turn that runs. Where it did not, whoever sent it sends it as a turn. */
+  #added({ time }: SessionEvent, params: unknown, { result }: Message): void {
+    if ((result as { outcome?: string } | undefined)?.outcome !== "injected") return;
+    const { prompt } = params as { prompt: ContentBlock[] };
+    const said = this.items.findLast((one): one is TextItem => one.kind === "user");
+    if (said !== undefined && said.turn === null && said.body.text === textOf(prompt)) {
+      said.isAdded = true; // the agent has told it by itself
+      return;
+    }
+    const item = Object.assign(this.#addText("user", time, null), { turn: this.turns.running, isAdded: true });
+    for (const block of prompt) item.body.append(block);
   }
 
   #answered(ask: AskItem, message: Message, by: string): void {
@@ -415,10 +436,21 @@ export class Timeline {
     const last = this.items.at(-1);
     const goesOn = last?.kind === kind && (messageId === null || last.messageId === null || last.messageId === messageId);
     if (kind === "user" && goesOn && (last as TextItem).turn?.prompt != null) return; // what it was asked, once more
+    if (kind === "user" && this.#isEcho(update, messageId)) return;
     if (kind === "user" && event.sequence === null && !goesOn && this.turns.running === null) this.#begin(this.turns.add({}), event.time);
     const item = goesOn ? (last as TextItem) : this.#addText(kind, event.time, messageId);
     item.body.append(update.content);
     this.#touched = item.key;
+  }
+
+  /** What was asked, told by the agent after it has said something else; agents name it as they like. */
+  #isEcho({ content }: Chunk, messageId: string | null): boolean {
+    const { running } = this.turns;
+    const own = this.items.findLast((one): one is TextItem => one.kind === "user" && one.turn !== null && one.turn === running && one.turn.prompt !== null);
+    if (own === undefined || content.type !== "text" || !own.body.text.includes(content.text)) return false;
+    if (own.messageId !== null && own.messageId !== messageId) return false;
+    own.messageId = messageId;
+    return true;
   }
 
   #tool(event: { time: number }, update: ({ sessionUpdate: "tool_call" } & ToolCall) | ({ sessionUpdate: "tool_call_update" } & ToolCallUpdate)): void {

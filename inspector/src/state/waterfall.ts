@@ -25,6 +25,8 @@ export interface TurnSpans {
 }
 
 const ASKS = /request_permission|request_question|elicitation/;
+const QUEUED = "_sandboxagent/session/turn_queued";
+const STARTED = "_sandboxagent/session/turn_started";
 const SAID = /_chunk$|^tool_call|^plan$/;
 
 /** The turns of a session, the newest first, with what took its time in each. */
@@ -33,8 +35,15 @@ export function turnsOf(timeline: Timeline): TurnSpans[] {
   const turns: TurnSpans[] = [];
   let turn: TurnSpans | null = null;
   const seen = new Set<number>();
+  const queued = new Set(timeline.journal.envelopes.flatMap((envelope) => (envelope.label === QUEUED ? [turnIdOf(envelope)] : [])));
+  const waiting = new Map<string | null, Envelope>();
   for (const envelope of timeline.journal.envelopes) {
-    if (envelope.label === "session/prompt" && envelope.kind === "request") turns.push((turn = begin(envelope)));
+    if (envelope.label === "session/prompt" && envelope.kind === "request") {
+      if (queued.has(turnIdOf(envelope))) waiting.set(turnIdOf(envelope), envelope);
+      else turns.push((turn = begin(envelope, envelope.time)));
+    }
+    const next = envelope.label === STARTED ? waiting.get(turnIdOf(envelope)) : undefined;
+    if (next !== undefined) turns.push((turn = begin(next, envelope.time)));
     if (turn === null) continue;
     const tool = envelope.item === null ? undefined : tools.get(envelope.item);
     if (tool !== undefined && !seen.has(tool.key)) {
@@ -51,14 +60,21 @@ export function turnsOf(timeline: Timeline): TurnSpans[] {
   return turns.reverse();
 }
 
-function begin(envelope: Envelope): TurnSpans {
-  const { pair, time } = envelope;
+/** A prompt that had to wait begins later than it was sent; one that never ran does not begin at all. */
+function begin(envelope: Envelope, time: number): TurnSpans {
+  const { pair } = envelope;
   const prompt: Span = { name: "session/prompt", kind: "prompt", began: time, ended: pair?.time ?? null, isError: pair?.isError ?? false, envelope };
   return { prompt: textOf(envelope), began: time, ended: pair?.time ?? time, isOver: pair !== null, firstUpdate: null, spans: [prompt] };
 }
 
 function spanOf({ call, time, ended }: ToolItem, envelope: Envelope): Span {
   return { name: call.title, kind: "tool", began: time, ended, isError: call.status === "failed", envelope };
+}
+
+/** What the server and the page call the turn that an envelope is about. */
+function turnIdOf({ text }: Envelope): string | null {
+  const { params } = JSON.parse(text) as { params?: { turnId?: string; _meta?: { "sandboxagent.dev"?: { turnId?: string } } } };
+  return params?.turnId ?? params?._meta?.["sandboxagent.dev"]?.turnId ?? null;
 }
 
 function textOf({ text }: Envelope): string {

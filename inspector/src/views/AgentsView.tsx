@@ -1,6 +1,8 @@
 import type { AgentInfo, AgentLogs } from "sandbox-agent-client";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
+import { Fold } from "../parts/Icon";
 import { Empty, ErrorLine, Status } from "../parts/small";
+import { plainReason } from "../state/failures";
 import { installs } from "../state/installs";
 import { agentList } from "../state/lists";
 import { reasonOf, sandbox } from "../state/server";
@@ -64,7 +66,7 @@ const WORDS = { running: "Running", stopped: "Stopped", error: "Failed" } as con
 function AgentStatus({ agent: { id, installed, serverStatus } }: { agent: AgentInfo }) {
   const isInstalling = useStore(installs)[id]?.took === null;
   if (isInstalling) return <Status tone="busy">Installing</Status>;
-  if (!installed) return <Status tone="idle">Not installed</Status>;
+  if (!installed) return null; // its section says it
   return <Status tone={TONES[serverStatus.status]}>{WORDS[serverStatus.status]}</Status>;
 }
 
@@ -74,29 +76,62 @@ function AgentCard({ agent }: { agent: AgentInfo }) {
     <li className={`card agent-card ${agent.installed ? "" : "absent"}`} id={`agent-${agent.id}`}>
       <header>
         <strong>{agent.name || agent.id}</strong>
+        <span className="mono muted">{agent.id}</span>
         <AgentStatus agent={agent} />
       </header>
       <dl>
-        <Fact name="Id" value={agent.id} />
         <Fact name="Version" value={agent.version} />
         <Fact name="From" value={agent.source} />
         <Fact name="Protocol" value={serverStatus.protocolVersion ? `ACP ${serverStatus.protocolVersion}` : null} />
         <Fact name="Sessions" value={serverStatus.sessions > 0 ? String(serverStatus.sessions) : null} />
+        <Fact name="Last failure" value={serverStatus.status === "error" ? null : serverStatus.lastError} />
         <Fact name="Restarts" value={serverStatus.restartCount > 0 ? String(serverStatus.restartCount) : null} />
         <Fact name="Credentials" value={agent.installed && agent.source !== "builtin" ? (agent.credentialsAvailable ? "found" : "none found") : null} />
       </dl>
-      {serverStatus.lastError && <ErrorLine text={serverStatus.lastError} />}
+      {serverStatus.lastError && serverStatus.status === "error" && <ErrorLine text={plainReason(serverStatus.lastError)} />}
       <InstallCard agent={agent} />
       {agent.installed && agent.source !== "builtin" && <Login agent={agent} />}
       {agent.installed && <Offer agent={agent} />}
       {agent.installed && <Log agent={agent} />}
       {agent.instructions && (
         <details>
-          <summary>About</summary>
-          <pre className="output mono">{agent.instructions}</pre>
+          <Summary>About</Summary>
+          <About text={agent.instructions} />
         </details>
       )}
     </li>
+  );
+}
+
+function Summary({ children }: { children: ReactNode }) {
+  return (
+    <summary>
+      <Fold /> {children}
+    </summary>
+  );
+}
+
+/** Lines such as `docs: https://…`, as the server writes them. */
+function About({ text }: { text: string }) {
+  return (
+    <ul className="about">
+      {text.split("\n").map((line, index) => {
+        const [, label, value] = /^([\w ]{1,20}): (.*)$/.exec(line) ?? [];
+        const isLink = /^https?:\/\/\S+$/.test(value ?? "");
+        return (
+          <li key={index}>
+            {label !== undefined && <span className="muted">{label}: </span>}
+            {isLink ? (
+              <a href={value} target="_blank" rel="noreferrer">
+                {value}
+              </a>
+            ) : (
+              (value ?? line)
+            )}
+          </li>
+        );
+      })}
+    </ul>
   );
 }
 
@@ -115,7 +150,7 @@ function Login({ agent }: { agent: AgentInfo }) {
   const [wasOpen, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(wasOpen || event.currentTarget.open)}>
-      <summary>Login{agent.credentialsAvailable ? "" : " needed"}</summary>
+      <Summary>Log in</Summary>
       {wasOpen && <Logins agent={agent.id} />}
     </details>
   );
@@ -133,7 +168,7 @@ function Offer({ agent }: { agent: AgentInfo }) {
   };
   return (
     <details onToggle={(event) => event.currentTarget.open && offer === null && void load()}>
-      <summary>Models and modes</summary>
+      <Summary>Models and modes</Summary>
       <ErrorLine text={error ?? offer?.configError ?? null} />
       {offer === null && error === null && <p className="muted">Asking the agent</p>}
       {offer !== null && <Names label="Models" values={offer.models} />}
@@ -168,7 +203,7 @@ function Log({ agent }: { agent: AgentInfo }) {
   };
   return (
     <details onToggle={(event) => event.currentTarget.open && void load()}>
-      <summary>Log</summary>
+      <Summary>Log</Summary>
       <ErrorLine text={error} />
       {log !== null && (
         <>

@@ -1,6 +1,7 @@
 import type { CreateElicitationRequest, RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { readQuestion } from "sandbox-agent-client";
 import { type FormEvent, lazy, Suspense, useState } from "react";
+import { Icon } from "../parts/Icon";
 import { MarkdownText } from "../parts/markdown";
 import type { Field } from "../state/questions";
 import { useAnswer } from "../state/server";
@@ -26,6 +27,7 @@ export function OpenAsk({ item, count, isOffline }: Props) {
   return (
     <section className="ask open" aria-label={TITLES[item.method]}>
       <header>
+        <Icon name="ask" />
         <strong>{headOf(item)}</strong>
         {count > 1 && <span className="muted">1 of {count}</span>}
       </header>

@@ -2,6 +2,7 @@ import { useMemo, useState } from "react";
 import { diffLines } from "../parts/diff";
 import { DiffView } from "../parts/DiffView";
 import { Icon } from "../parts/Icon";
+import { below } from "../parts/root";
 import { Empty } from "../parts/small";
 import { type ChangedFile, changesOf, changingTurns } from "../state/changes";
 import { address } from "../state/route";
@@ -79,14 +80,14 @@ function Tree({ files, root, chosen, onChoose }: TreeProps) {
   }
   return (
     <nav className="tree" aria-label="Changed files">
-      {[...byDirectory].map(([directory, below]) => (
+      {[...byDirectory].map(([directory, those]) => (
         <section key={directory}>
           <p className="mono muted" title={directory}>
             <Icon name="folder" size={14} />
-            {directory === root ? "." : directory.startsWith(`${root}/`) ? directory.slice(root.length + 1) : directory}
+            {directory === root ? "." : below(directory, root)}
           </p>
           <ul>
-            {below.map((file) => (
+            {those.map((file) => (
               <li key={file.path}>
                 <button type="button" className="quiet" aria-pressed={file.path === chosen} onClick={() => onChoose(file.path)}>
                   <Icon name="file" size={14} />

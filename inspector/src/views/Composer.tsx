@@ -19,6 +19,8 @@ interface Props {
   /** What was sent before, the newest last. */
   history: () => string[];
   onSend: (prompt: ContentBlock[]) => void;
+  /** Sends into the turn that runs; null where none does, or the agent cannot. */
+  onSteer: ((prompt: ContentBlock[]) => void) | null;
   onCancel: () => void;
   /** What can be chosen for the next turn. */
   children: ReactNode;
@@ -33,7 +35,7 @@ export function focusPromptNext(): void {
   wantsFocus = true;
 }
 
-export function Composer({ session, root, isSlim, isBusy, isLocked, commands, capabilities, history, onSend, onCancel, children }: Props) {
+export function Composer({ session, root, isSlim, isBusy, isLocked, commands, capabilities, history, onSend, onSteer, onCancel, children }: Props) {
   const [draft, setDraft] = useState(() => draftOf(session));
   const { text, files } = draft;
   const change = (more: Partial<typeof draft>): void => {
@@ -74,11 +76,11 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
   );
   const isEmpty = text.trim() === "" && files.length === 0;
 
-  const send = async (): Promise<void> => {
+  const send = async (to: Props["onSend"] = onSend): Promise<void> => {
     if (isEmpty || isLocked) return;
     try {
       const attached = await Promise.all(files.map((file) => blockOf(file, capabilities)));
-      onSend([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...linksIn(text, mentioned.current, root), ...attached]);
+      to([...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...linksIn(text, mentioned.current, root), ...attached]);
       change({ text: "", files: [] });
       setBack(0);
       setError(null);
@@ -113,7 +115,7 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
       setPicked((picked + (event.key === "ArrowDown" ? 1 : offered.length - 1)) % offered.length);
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      void send();
+      void send(event.ctrlKey || event.metaKey ? (onSteer ?? onSend) : onSend);
     } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !text.includes("\n") && recall(event.key === "ArrowUp" ? 1 : -1)) event.preventDefault();
     else if (event.key === "Escape" && offered.length > 0) setDismissed(true);
     else if (event.key === "Escape" && isBusy) onCancel();
@@ -191,20 +193,27 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
           />
           <div className="buttons">
             <input ref={chooser} type="file" multiple hidden onChange={onFiles} />
-            <button type="button" className="quiet" aria-label="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
+            <button type="button" className="quiet icon-button" aria-label="Attach files" title="Attach files" disabled={isLocked} onClick={() => chooser.current?.click()}>
               <Icon name="attach" />
-              <span className="wide-label">Attach</span>
             </button>
             {children}
-            <span className="hint muted">{isLocked ? "" : isBusy ? "Esc cancels the turn" : "Enter sends"}</span>
             {isBusy && (
-              <button type="button" id="cancel" onClick={onCancel}>
-                Cancel
+              <button type="button" id="cancel" title="Stop the turn (Esc)" onClick={onCancel}>
+                <Icon name="stop" size={14} />
+                Stop
               </button>
             )}
-            <button type="submit" id="send" className="primary" disabled={isEmpty || isLocked}>
-              {isBusy ? "Queue" : "Send"}
-            </button>
+            {onSteer !== null && !isEmpty && (
+              <button type="button" id="steer" className="icon-button" aria-label="Add to the running turn" title="Add to the running turn (Ctrl Enter)" onClick={() => void send(onSteer)}>
+                <Icon name="steer" />
+              </button>
+            )}
+            {(!isBusy || !isEmpty) && (
+              <button type="submit" id="send" className="primary" title={isBusy ? "Run it when the turn is over (Enter)" : "Send (Enter)"} disabled={isEmpty || isLocked}>
+                <Icon name="send" />
+                <span className={isBusy ? "" : "visually-hidden"}>{isBusy ? "Queue" : "Send"}</span>
+              </button>
+            )}
           </div>
         </div>
       </div>

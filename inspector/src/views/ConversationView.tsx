@@ -1,6 +1,6 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Boundary } from "../parts/Boundary";
-import { Icon } from "../parts/Icon";
+import { Fold, Icon } from "../parts/Icon";
 import { MarkdownText } from "../parts/markdown";
 import { Empty, Time, took } from "../parts/small";
 import { TallList } from "../parts/TallList";
@@ -53,8 +53,7 @@ export function ConversationView({ conversation, timeline, version, isReady }: P
       )}
       {timeline.isBusy && timeline.openAsks().length === 0 && (
         <p className="working" role="status">
-          <i aria-hidden="true" />
-          {timeline.turns.running?.isCancelling ? "Cancelling" : "Working"}
+          {timeline.turns.running?.isCancelling ? "Stopping" : "Working"}
         </p>
       )}
     </>
@@ -170,7 +169,7 @@ const Entry = memo(function Entry({ item, piece, isLast, conversation }: EntryPr
       return <Thought item={item} />;
     case "tool":
       return (
-        <div className="entry">
+        <div className="entry step">
           <ToolCard call={item.call} terminals={item.terminals} asks={item.asks} time={item.time} ended={item.ended} />
         </div>
       );
@@ -198,11 +197,12 @@ function Message({ item, piece }: { item: TextItem; piece: number }) {
 }
 
 /** When it was asked, and how long the answer took. */
-function When({ item: { time, turn } }: { item: TextItem }) {
+function When({ item: { time, turn, isAdded } }: { item: TextItem }) {
   return (
     <p className="when muted">
       <Time at={time} />
-      {turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
+      {isAdded && <span> · added to the turn</span>}
+      {!isAdded && turn?.began != null && turn.ended !== null && <span> · {took(turn.ended - turn.began)}</span>}
     </p>
   );
 }
@@ -232,10 +232,11 @@ function Thought({ item }: { item: TextItem }) {
   const [wasOpen, setOpen] = useState(false);
   const pieces = Array.from({ length: item.body.pieces }, (_, index) => index);
   return (
-    <details className="entry thought" onToggle={({ currentTarget }) => setOpen(wasOpen || currentTarget.open)}>
+    <details className="entry thought step" onToggle={({ currentTarget }) => setOpen(wasOpen || currentTarget.open)}>
       <summary>
         <Icon name="think" />
         Thought
+        <Fold />
       </summary>
       {(wasOpen || pieces.length < 2) && pieces.map((piece) => <Message key={piece} item={item} piece={piece} />)}
     </details>

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { Icon } from "../parts/Icon";
+import { Fold, Icon } from "../parts/Icon";
 import { ErrorLine } from "../parts/small";
 import { type DirectoryConfig, type DirectoryEntry, putServer, putSkills, readDirectory, removeEntry } from "../state/directoryConfig";
 import { reasonOf } from "../state/server";
@@ -38,7 +38,7 @@ export function DirectorySetup({ directory, drafts, onDrafts }: Props) {
   return (
     <details className="field wide setup">
       <summary>
-        MCP servers and skills
+        <Fold /> MCP servers and skills
         {mcp.length + skills.length > 0 && <span className="tag">{mcp.length + skills.length}</span>}
         {broken > 0 && <span className="tag broken">{broken === 1 ? "1 has a problem" : `${broken} have problems`}</span>}
       </summary>

@@ -43,6 +43,7 @@ export function Dock({ conversation, view, isLocked }: { conversation: Conversat
           capabilities={session?.connection.initialized.agentCapabilities?.promptCapabilities ?? {}}
           history={() => timeline.prompts()}
           onSend={(prompt) => conversation.send(prompt)}
+          onSteer={timeline.isBusy && conversation.canSteer ? (prompt) => void conversation.steer(prompt) : null}
           onCancel={() => conversation.cancel()}
         >
           <ComposerOptions view={view} isLocked={isLocked} />
@@ -97,6 +98,7 @@ function Waiting({ conversation, turns }: { conversation: Conversation; turns: r
                 Send
               </button>
             )}
+            {own.includes(turn) && conversation.canSteer && <Act icon="steer" label={`Add to the running turn: ${text}`} onClick={() => void conversation.steerWith(turn)} />}
             {isQueued && turn.prompt !== null && <Act icon="now" label={`Stop the turn and send now: ${text}`} onClick={() => void conversation.sendNow(turn)} />}
             {own.indexOf(turn) > 0 && <Act icon="up" label={`Run before the one above: ${text}`} onClick={() => void conversation.advance(turn)} />}
             {turn.prompt !== null && <Act icon="pencil" label={`Edit: ${text}`} onClick={() => edit(turn)} />}
@@ -108,7 +110,7 @@ function Waiting({ conversation, turns }: { conversation: Conversation; turns: r
   );
 }
 
-function Act({ icon, label, onClick }: { icon: "up" | "pencil" | "close" | "now"; label: string; onClick: () => void }) {
+function Act({ icon, label, onClick }: { icon: "up" | "pencil" | "close" | "now" | "steer"; label: string; onClick: () => void }) {
   return (
     <button type="button" className="quiet small icon-button" aria-label={label} title={label.split(":")[0]} onClick={onClick}>
       <Icon name={icon} size={14} />

@@ -93,11 +93,10 @@ export function FilesView({ root, sessionId, timeline, isBusy, wanted }: Props) 
       <div className="toolbar">
         <Crumbs path={path} root={root} onGo={enter} />
         <input ref={chooser} type="file" multiple hidden onChange={onChosen} />
-        <button type="button" onClick={() => void load()}>
+        <button type="button" className="quiet icon-button" aria-label="Refresh" title="Refresh" onClick={() => void load()}>
           <Icon name="refresh" />
-          Refresh
         </button>
-        <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+        <button type="button" onClick={() => chooser.current?.click()}>
           <Icon name="upload" />
           Upload
         </button>

@@ -20,7 +20,7 @@ export function InstallCard({ agent }: { agent: AgentInfo }) {
       );
     }
   }
-  if (agent.support !== "supported") return <p className="muted by-hand">Has to be installed by hand: see below.</p>;
+  if (agent.support !== "supported") return <p className="muted by-hand">Has to be installed by hand, as told under About.</p>;
   return (
     <div className="install">
       {running !== undefined && <Steps agent={agent} install={running} />}

@@ -112,7 +112,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
         {error !== null && login !== null && chosen !== undefined && <Logins agent={chosen.id} keys={login.keys} next="Press Start again." />}
         <footer>
           <button type="button" onClick={onClose}>
-            Close
+            Cancel
           </button>
           <button type="submit" id="start-session" className="primary" disabled={isStarting || chosen === undefined}>
             {isStarting ? "Starting" : "Start"}
@@ -142,7 +142,7 @@ function Choice({ name, label, values, isAsking }: ChoiceProps) {
     <label className="field">
       <span>{label}</span>
       <select name={name} disabled={isAsking || !values || values.length === 0}>
-        <option value="">{isAsking ? "Asking the agent" : "The agent’s own"}</option>
+        <option value="">{isAsking ? "Asking the agent" : "Agent default"}</option>
         {(values ?? []).map((value) => {
           const id = String(value["id"] ?? value["modelId"] ?? value["value"]);
           return (

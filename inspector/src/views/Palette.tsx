@@ -94,9 +94,10 @@ const SHORTCUTS: [string, string][] = [
   ["Ctrl F", "Find in the conversation"],
   ["Alt ↑ / Alt ↓", "Previous or next session"],
   ["Enter", "Send the message"],
+  ["Ctrl Enter", "Add the message to the running turn, if the agent can"],
   ["Shift Enter", "Begin a new line"],
   ["↑ in an empty message", "Earlier messages"],
-  ["Esc", "Cancel the turn; close what is open"],
+  ["Esc", "Stop the turn; close what is open"],
   ["?", "This list"],
 ];
 

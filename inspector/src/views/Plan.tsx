@@ -1,4 +1,4 @@
-import { Icon } from "../parts/Icon";
+import { Fold, Icon } from "../parts/Icon";
 import type { PlanItem } from "../state/items";
 
 const MARKS = { pending: "pending", in_progress: "running", completed: "done" } as const;
@@ -8,10 +8,11 @@ export function PlanCard({ item }: { item: PlanItem }) {
   const { entries } = item.plan;
   const done = entries.filter(({ status }) => status === "completed").length;
   return (
-    <details className="entry plan">
+    <details className="entry plan step">
       <summary>
         <Icon name="plan" />
         Plan · {done} of {entries.length} done
+        <Fold />
       </summary>
       <PlanSteps item={item} />
     </details>

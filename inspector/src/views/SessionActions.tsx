@@ -9,38 +9,42 @@ import { address, go } from "../state/route";
 import { reasonOf, ROOT, sandbox } from "../state/server";
 import { useStore } from "../state/store";
 
-/** Rename, fork, export and terminate. */
+/** What can be done with a session as a whole. */
 export function SessionActions({ view, title }: { view: View; title: string }) {
   const { session, timeline } = view;
   const [dialog, setDialog] = useState<"rename" | "terminate" | null>(null);
   const [error, setError] = useState<string | null>(null);
+  /** What failed outside a dialog, and how to try it again. */
+  const [failed, setFailed] = useState<{ what: string; again: () => void } | null>(null);
   useEffect(() => setError(null), [session]);
   const isPinned = useStore(pins).has(session?.id ?? "");
   const { sessions } = useStore(sessionList);
   const isPutAway = sessions.some((one) => one.sessionId === session?.id && isArchived(one));
   if (session === null) return null;
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
+  const run = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+    setError(null);
     try {
       await work();
       setDialog(null);
-      setError(null);
       await sessionList.refresh();
     } catch (reason) {
       setError(reasonOf(reason));
+      setFailed({ what, again: () => void run(what, work) });
     }
   };
   const close = (): void => {
     setDialog(null);
     setError(null);
   };
+  const canFork = forks(session);
   const isOver = timeline.ended !== null || session.setup.meta.readOnly === true;
   const exportAs = (format: "jsonl" | "markdown"): void =>
-    void run(async () => {
+    void run("The session could not be exported", async () => {
       const name = `${session.id}.${format === "jsonl" ? "jsonl" : "md"}`;
       save(name, await sandbox.sessions.transcript(session.id, format, { agent: session.agent }));
     });
   const fork = (): void =>
-    void run(async () => {
+    void run("The session could not be forked", async () => {
       const child = await session.fork();
       await sessionList.refresh();
       go(["sessions", child.id], { agent: child.agent });
@@ -55,7 +59,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
   const rename = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const name = String(new FormData(event.currentTarget).get("title") ?? "").trim();
-    if (name !== "") void run(() => session.rename(name));
+    if (name !== "") void run("", () => session.rename(name));
   };
   return (
     <>
@@ -63,8 +67,15 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         <button type="button" onClick={() => setDialog("rename")}>
           Rename
         </button>
-        <button type="button" disabled={isOver} onClick={fork}>
+        <button type="button" onClick={() => togglePin(session.id)}>
+          {isPinned ? "Unpin" : "Pin to the top"}
+        </button>
+        <button type="button" disabled={isOver || !canFork} title={canFork ? undefined : "This agent cannot fork sessions"} onClick={fork}>
           Fork
+        </button>
+        <hr />
+        <button type="button" onClick={() => void run("The link could not be copied", share)}>
+          Copy a link to share
         </button>
         <button type="button" onClick={() => exportAs("markdown")}>
           Export as Markdown
@@ -72,25 +83,23 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
         <button type="button" onClick={() => exportAs("jsonl")}>
           Export as JSON lines
         </button>
+        <hr />
+        <button type="button" onClick={() => void run("The session could not be archived", () => session.setMetadata({ archived: isPutAway ? null : true }))}>
+          {isPutAway ? "Take out of the archive" : "Archive"}
+        </button>
         <button type="button" className="danger" disabled={timeline.ended !== null} onClick={() => setDialog("terminate")}>
           Terminate
         </button>
-        <button type="button" onClick={() => void run(share)}>
-          Copy a link to share
-        </button>
-        <button type="button" onClick={() => void run(() => session.setMetadata({ archived: isPutAway ? null : true }))}>
-          {isPutAway ? "Take out of the archive" : "Archive"}
-        </button>
-        <button type="button" onClick={() => togglePin(session.id)}>
-          {isPinned ? "Unpin" : "Pin to the top"}
-        </button>
       </Menu>
-      {dialog === null && error !== null && (
-        <Dialog title="That did not work" onClose={close}>
+      {dialog === null && error !== null && failed !== null && (
+        <Dialog title={failed.what} onClose={close}>
           <ErrorLine text={error} />
           <footer>
-            <button type="button" className="primary" data-first onClick={close}>
+            <button type="button" data-first onClick={close}>
               Close
+            </button>
+            <button type="button" className="primary" onClick={failed.again}>
+              Try again
             </button>
           </footer>
         </Dialog>
@@ -122,7 +131,7 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
             <button type="button" data-first onClick={close}>
               Keep it
             </button>
-            <button type="button" className="danger" onClick={() => void run(() => session.terminate())}>
+            <button type="button" className="danger" onClick={() => void run("", () => session.terminate())}>
               Terminate
             </button>
           </footer>
@@ -130,4 +139,10 @@ export function SessionActions({ view, title }: { view: View; title: string }) {
       )}
     </>
   );
+}
+
+/** An agent that lists what it can do with sessions, and not this, would refuse it. */
+function forks({ connection }: NonNullable<View["session"]>): boolean {
+  const { sessionCapabilities } = (connection.initialized.agentCapabilities ?? {}) as { sessionCapabilities?: Record<string, unknown> | null };
+  return sessionCapabilities == null || sessionCapabilities["fork"] != null;
 }

@@ -45,7 +45,7 @@ export function SessionList({ current, onNew }: { current: string | null; onNew:
   return (
     <aside className="sidebar" aria-label="Sessions" data-pane>
       <div className="sidebar-head">
-        <button type="button" id="new-session" className="primary" onClick={onNew}>
+        <button type="button" id="new-session" className={isLoaded && sessions.length === 0 ? "primary" : ""} title="New session (N)" onClick={onNew}>
           <Icon name="add" />
           New session
         </button>

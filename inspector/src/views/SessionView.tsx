@@ -1,5 +1,6 @@
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { Empty, ErrorLine, Status } from "../parts/small";
+import { Root } from "../parts/root";
 import { Splitter } from "../parts/Splitter";
 import { conversationOf, type View } from "../state/conversation";
 import { sessionList } from "../state/lists";
@@ -61,21 +62,23 @@ export function SessionView({ id, agent }: { id: string; agent: string | null })
           Reading the history
         </p>
       )}
-      <div className={`panes tab-${tab}`}>
-        {(tab === "conversation" || tab === "both") && (
-          <div className="talk">
-            <ConversationView conversation={conversation} timeline={timeline} version={version} isReady={isReady} />
-            <Dock conversation={conversation} view={view} isLocked={isLocked || !isReady} />
-          </div>
-        )}
-        {tab === "both" && <Splitter label="Width of the conversation" name="talk-width" initial={540} min={320} max={1400} />}
-        <Suspense fallback={null}>
-          {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
-          {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
-          {tab === "changes" && <ChangesView timeline={timeline} version={version} root={root} sessionId={id} agent={session?.agent ?? agent ?? ""} />}
-          {tab === "terminal" && <ProcessesView session={{ id, agent: session?.agent ?? agent ?? "" }} />}
-        </Suspense>
-      </div>
+      <Root value={root}>
+        <div className={`panes tab-${tab}`}>
+          {(tab === "conversation" || tab === "both") && (
+            <div className="talk">
+              <ConversationView conversation={conversation} timeline={timeline} version={version} isReady={isReady} />
+              <Dock conversation={conversation} view={view} isLocked={isLocked || !isReady} />
+            </div>
+          )}
+          {tab === "both" && <Splitter label="Width of the conversation" name="talk-width" initial={540} min={320} max={1400} />}
+          <Suspense fallback={null}>
+            {(tab === "protocol" || tab === "both") && <ProtocolView timeline={timeline} version={version} />}
+            {tab === "files" && <FilesView root={root} sessionId={id} timeline={timeline} isBusy={timeline.isBusy} wanted={query.get("path")} />}
+            {tab === "changes" && <ChangesView timeline={timeline} version={version} root={root} sessionId={id} agent={session?.agent ?? agent ?? ""} />}
+            {tab === "terminal" && <ProcessesView session={{ id, agent: session?.agent ?? agent ?? "" }} />}
+          </Suspense>
+        </div>
+      </Root>
     </main>
   );
 }
@@ -101,30 +104,28 @@ function SessionHeader({ view, id, tab }: { view: View; id: string; tab: Tab }) 
   }, [view.isReady, agent, id, isAsking, timeline.isBusy]);
   return (
     <header className="session-header">
-      <div className="line">
-        <a className="back" href={address(["sessions"])} aria-label="All sessions">
-          <Icon name="back" size={20} />
-        </a>
+      <a className="back" href={address(["sessions"])} aria-label="All sessions">
+        <Icon name="back" size={20} />
+      </a>
+      <div className="title">
         <h1 title={title}>{title}</h1>
         <SessionStatus view={view} isOffline={isOffline} />
-        <SessionActions view={view} title={title} />
       </div>
-      <div className="line sub">
-        <span className="facts muted">
-          <span>{agent}</span>
-          <span className="mono path" title={summary?.cwd ?? ""}>
-            {summary?.cwd ?? ""}
-          </span>
-          <Usage timeline={timeline} />
+      <span className="facts muted">
+        <span>{agent}</span>
+        <span className="mono path" title={summary?.cwd ?? ""}>
+          {summary?.cwd ?? ""}
         </span>
-        <nav className="tabs" aria-label="Views of the session">
-          {TABS.map((one) => (
-            <a key={one} className={one === "both" ? "wide-only" : ""} aria-current={one === tab ? "page" : undefined} href={address(["sessions", id], { agent, tab: one === "conversation" ? null : one })}>
-              {one[0]?.toUpperCase() + one.slice(1)}
-            </a>
-          ))}
-        </nav>
-      </div>
+        <Usage timeline={timeline} />
+      </span>
+      <nav className="tabs" aria-label="Views of the session">
+        {TABS.map((one) => (
+          <a key={one} className={one === "both" ? "wide-only" : ""} aria-current={one === tab ? "page" : undefined} href={address(["sessions", id], { agent, tab: one === "conversation" ? null : one })}>
+            {one[0]?.toUpperCase() + one.slice(1)}
+          </a>
+        ))}
+      </nav>
+      <SessionActions view={view} title={title} />
     </header>
   );
 }
@@ -163,8 +164,11 @@ function SessionStatus({ view, isOffline }: { view: View; isOffline: boolean }) 
   if (session?.setup.meta.readOnly) return <Status tone="idle">Read only</Status>;
   if (!view.isReady) return <Status tone="idle">Opening</Status>;
   if (timeline.openAsks().length > 0) return <Status tone="ask">Asking</Status>;
-  return timeline.isBusy ? <Status tone="busy">Working</Status> : <Status tone="good">Ready</Status>;
+  if (timeline.isBusy) return <Status tone="busy">Working</Status>;
+  return timeline.hasFailed ? <Status tone="bad">Failed</Status> : <Status tone="good">Ready</Status>;
 }
+
+const ROUND = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function Usage({ timeline }: { timeline: View["timeline"] }) {
   const { usage, spending } = timeline;
@@ -174,7 +178,7 @@ function Usage({ timeline }: { timeline: View["timeline"] }) {
   return (
     <>
       <button type="button" className="quiet usage-link" title="Tokens in the context window; show each turn" onClick={() => setOpen(true)}>
-        {usage.used.toLocaleString("en")} of {usage.size.toLocaleString("en")} tokens{cost}
+        {ROUND.format(usage.used)} of {ROUND.format(usage.size)} tokens{cost}
       </button>
       {isOpen && (
         <Suspense fallback={null}>

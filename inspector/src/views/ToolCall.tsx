@@ -7,7 +7,7 @@ import { TerminalOutput } from "../parts/TerminalOutput";
 import type { Terminal } from "../state/terminals";
 import type { AskItem } from "../state/items";
 import { Outcome } from "./Outcome";
-import { Icon, iconOfTool } from "../parts/Icon";
+import { Fold, Icon, iconOfTool } from "../parts/Icon";
 import "./ToolCall.css";
 
 const DiffView = lazy(async () => ({ default: (await import("../parts/DiffView")).DiffView }));
@@ -42,45 +42,38 @@ export function ToolCard({ call, terminals, asks, time, ended }: CardProps) {
   wasOpen.current ||= status !== "pending" && !isAsking && content.some(({ type }) => type === "diff");
   const isOpen = choice ?? wasOpen.current;
   const kind = (call.kind ?? "tool").replace("_", " ");
+  const settled = asks.filter(({ outcome }) => outcome !== null);
   const head = (
     <>
       <span className="tool-kind" title={kind}>
         <Icon name={iconOfTool(call.kind)} />
         <span className="visually-hidden">{kind}</span>
       </span>
-      <span className={`tool-title mono ${isRunning ? "runs" : ""}`} title={call.title}>
+      <span className={`tool-title ${isRunning ? "runs" : ""}`} title={call.title}>
         {call.title}
       </span>
       {isAsking ? <Status tone="ask">Asking</Status> : <ToolStatus status={status} />}
       {ended !== null && asks.length === 0 && ended - time >= NOTABLE && <span className="tool-took">{took(ended - time)}</span>}
+      {settled.map((ask) => (
+        <span key={ask.key} className="ask of-tool">
+          <Outcome item={ask} />
+        </span>
+      ))}
     </>
   );
   const toggle = (event: MouseEvent): void => {
     event.preventDefault();
     setChoice(!isOpen);
   };
-  const settled = asks.filter(({ outcome }) => outcome !== null);
+  if (!hasMore) return <div className="tool head">{head}</div>;
   return (
-    <>
-      {hasMore ? (
-        <details className="tool" open={isOpen}>
-          <summary className="head" onClick={toggle}>
-            {head}
-            <span className="fold">
-              <Icon name="open" />
-            </span>
-          </summary>
-          <ToolContents call={call} terminals={terminals} />
-        </details>
-      ) : (
-        <div className="tool head">{head}</div>
-      )}
-      {settled.map((ask) => (
-        <div key={ask.key} className="ask of-tool">
-          <Outcome item={ask} />
-        </div>
-      ))}
-    </>
+    <details className="tool" open={isOpen}>
+      <summary className="head" onClick={toggle}>
+        {head}
+        <Fold />
+      </summary>
+      <ToolContents call={call} terminals={terminals} />
+    </details>
   );
 }
 
@@ -178,7 +171,7 @@ export function Block({ block }: { block: ContentBlock }) {
       return (
         <details className="attachment">
           <summary className="mono" title={block.resource.uri}>
-            {nameOf(block.resource.uri)}
+            {nameOf(block.resource.uri)} <Fold />
           </summary>
           {"text" in block.resource ? <Output text={block.resource.text} /> : <p className="muted">Binary</p>}
         </details>

@@ -10,7 +10,7 @@ export function UsageView({ turns, onClose }: { turns: readonly Spent[]; onClose
   const dearest = Math.max(0, ...costs);
   const last = turns.at(-1);
   return (
-    <Dialog title="Tokens and cost" isWide onClose={onClose}>
+    <Dialog title="Tokens and cost" onClose={onClose}>
       <div className="usage-view">
         {last !== undefined && (
           <p>

@@ -100,8 +100,9 @@ def is_same_origin_use(method: str, *, is_websocket: bool, fetch_site: bytes | N
 
 _STYLE = (
     ":root{color-scheme:light dark;--bg:#f7f8f8;--card:#fff;--line:#bcc4c7;--text:#1a2224;--muted:#59676b;"
-    "--accent:#0f766e;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#12171a;--card:#191f22;--line:#47545a;"
-    "--text:#e4eaeb;--muted:#9aa9ae;--accent:#4db6aa;--on:#06221f}}"
+    "--accent:#0f766e;--on:#fff;--bad:#b3261e}@media(prefers-color-scheme:dark){:root{--bg:#12171a;--card:#191f22;--line:#47545a;"
+    "--text:#e4eaeb;--muted:#9aa9ae;--accent:#4db6aa;--on:#06221f;"
+    "--bad:#f28b82}}"
     "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0;"
     "background:var(--bg);color:var(--text)}form{background:var(--card);padding:2rem;border:1px solid var(--line);"
     "border-radius:12px;width:min(20rem,calc(100vw - 6rem))}h1{font-size:1.1rem;margin:0 0 1rem}"
@@ -110,15 +111,18 @@ _STYLE = (
     "button{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;cursor:pointer}"
     ":focus-visible{outline:2px solid var(--accent);outline-offset:1px}"
     "p{margin:.75rem 0 0;color:var(--muted);font-size:.85rem}"
+    "[role=alert]{margin:0 0 1rem;color:var(--bad)}[aria-invalid]{border-color:var(--bad)}"
 )
 _SIGN_IN_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in - Sandbox Agent</title>'
     '<meta name="viewport" content="width=device-width"><style>' + _STYLE + "</style></head><body><main>"
-    '<form method="post" action="%s"><h1>Sandbox Agent</h1><label for="token">Token</label>'
-    '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required>'
+    '<form method="post" action="{action}"><h1>Sandbox Agent</h1>{wrong}<label for="token">Token</label>'
+    '<input id="token" name="token" type="password" autocomplete="current-password" autofocus required{marks}>'
     "<button>Sign in</button><p>The token is the value of <code>--token</code> or <code>SANDBOX_AGENT_TOKEN</code> "
     "that the server was started with, or one that was made for you.</p></form></main></body></html>"
 )
+_WRONG = '<p id="wrong" role="alert">This token is not valid. Check it and try again.</p>'
+_WRONG_MARKS = ' aria-invalid="true" aria-describedby="wrong"'
 
 
 def style_source(style: str) -> str:
@@ -143,10 +147,14 @@ REFUSED = problem_response(Unauthorized("a valid bearer token is required")).add
 """The one answer to everybody who may not come in, whatever was asked for."""
 
 
-def refused_page(scope: Scope) -> Response:
-    """The same for browsers that show it to a person. Its form finds us under any base path."""
+def refused_page(scope: Scope, *, has_tried: bool = False) -> Response:
+    """The same for browsers that show it to a person. Its form finds us under any base path.
+
+    `has_tried` is only for who has just sent a token: it tells that the token was wrong."""
     path = scope["path"].removeprefix(scope.get("root_path") or "")
-    page = _SIGN_IN_PAGE.replace("%s", "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/"))
+    action = "../" * (path.count("/") - 1) + SIGN_IN.removeprefix("/")
+    page = _SIGN_IN_PAGE.replace("{action}", action)
+    page = page.replace("{wrong}", _WRONG if has_tried else "").replace("{marks}", _WRONG_MARKS if has_tried else "")
     headers = (_CHALLENGE, *page_headers(_STYLE, referrer="same-origin", form="'self'"))
     return Response(401, page.encode(), HTML, headers)
 

@@ -59,7 +59,8 @@ class BrowserApi:
         given = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [])
         user = self._holder(given)
         if user is None:
-            return refused_page(exchange.scope) if "text/html" in (exchange.header(b"accept") or "") else REFUSED
+            is_shown = "text/html" in (exchange.header(b"accept") or "")
+            return refused_page(exchange.scope, has_tried=True) if is_shown else REFUSED
         where = (b"location", b"." + _return_to(exchange.header(b"referer")).encode())
         return Response(303, headers=(where, self._credentials.new_cookie(exchange.scope, user), NO_STORE))
 
