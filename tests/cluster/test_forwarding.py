@@ -39,7 +39,7 @@ async def test_questions_cancels_and_settings_go_to_the_node_of_the_session(
         one, two = await nodes.client(first), await nodes.client(second)
         session = await one.new_session()
         seen = await nodes.stream(two)
-        prompting = asyncio.create_task(two.prompt(session, "permission"))
+        prompting = asyncio.create_task(two.prompt(session, "tool ls"))
         asked = await seen.wait_for(lambda m: m.get("method") == "session/request_permission")
         option = asked["params"]["options"][0]["optionId"]
         await two.answer(asked, {"outcome": {"outcome": "selected", "optionId": option}})

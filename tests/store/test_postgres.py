@@ -334,6 +334,5 @@ def test_strange_names_come_back() -> None:
 
 
 def test_a_strange_address_is_refused(tmp_path: Path) -> None:
-    limits = {"memory_bytes": 1, "search_text_bytes": 0}
     with pytest.raises(ConfigError, match="port"):
         make_store("postgresql://h:port/d", tmp_path, retention=KEEP_ALL, memory_bytes=1, search_text_bytes=1)

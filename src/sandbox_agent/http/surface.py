@@ -23,6 +23,7 @@ from sandbox_agent.http.api import (
     health,
     install,
     metrics,
+    nodes,
     openapi,
     process_logs,
     processes,
@@ -77,7 +78,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     shown = terminal.TerminalDoor(hub.processes)
     mcp = directory_config.DirectoryConfigApi(hub.directories, "mcp")
     skills = directory_config.DirectoryConfigApi(hub.directories, "skills")
-    guide = guides.GuidesApi()
+    guide, node = guides.GuidesApi(), nodes.NodesApi(hub)
     docs = reference.ReferenceApi(lambda: openapi.build_document(table))
     table: list[Endpoint | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC, needs=READ),
@@ -87,6 +88,9 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
         Door("/v1/nodes/link", (), _link(parts), serves_websocket=True, is_open=True),
         Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH, needs=READ),
         Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS, needs=READ),
+        Endpoint("GET", "/v1/nodes", node.list, nodes.LIST_NODES, needs=READ),
+        Endpoint("POST", "/v1/nodes/{id}/drain", node.drain, nodes.DRAIN_NODE, needs=ADMIN),
+        Endpoint("POST", "/v1/nodes/{id}/resume", node.resume, nodes.RESUME_NODE, needs=ADMIN),
         Endpoint("GET", "/v1/events", feed.follow, events.FOLLOW_EVENTS, is_stream=True, needs=READ),
         Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI, needs=READ),
         Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET, needs=READ),

@@ -86,7 +86,7 @@ class Cluster:
         """Long enough for the lease of a node that has just died to end."""
         self._mirrors: dict[ConnectionId, dict[str, Mirror]] = {}
         self._routes: dict[SessionName, _Route] = {}
-        self._tries: dict[tuple[ConnectionId, int], int] = {}
+        self._tries: dict[ConnectionId, dict[int, int]] = {}
         self._names: dict[SessionKey, set[SessionName]] = {}
         self._lines: dict[tuple[ConnectionId, str], _Line] = {}
         self.links = Links(store.directory, options.token, lease=options.lease, ca_file=options.ca_file)
@@ -164,6 +164,7 @@ class Cluster:
 
     def connection_closed(self, connection: ConnectionId) -> None:
         self._strays.forget(connection)
+        self._tries.pop(connection, None)
         for mirror in self._mirrors.pop(connection, {}).values():
             mirror.close()
 
@@ -180,13 +181,13 @@ class Cluster:
 
     def answered(self, mirror: Mirror, forwarded: Forwarded, line: bytes, *, is_error: bool) -> None:
         request = forwarded.request
-        ticket = (request.connection.id, request.ticket)
-        if is_error and forwarded.may_repeat and _kind(line) in _ELSEWHERE and self._tries.get(ticket, 0) < _TRIES:
-            self._tries[ticket] = self._tries.get(ticket, 0) + 1
+        tries = self._tries.setdefault(request.connection.id, {})
+        tried = tries.pop(request.ticket, 0)
+        if is_error and forwarded.may_repeat and _kind(line) in _ELSEWHERE and tried < _TRIES:
+            tries[request.ticket] = tried + 1
             self._forget_routes(forwarded.key)
             self._tasks.answer(request, self._forward(request))
             return
-        self._tries.pop(ticket, None)
         request.give(frames.with_id(line, request.frame.key))
 
     def moved(self, mirror: Mirror, key: SessionKey) -> None:

@@ -131,7 +131,7 @@ async def dial(
             proxy=None,
             compression=None,
             max_size=None,
-            open_timeout=_DIAL_SECONDS,
+            open_timeout=min(_DIAL_SECONDS, lease / 3),
             ping_interval=lease / 6,
             ping_timeout=lease / 3,
         )

@@ -13,7 +13,7 @@ from sandbox_agent.store.postgres.names import spell
 
 
 class NodeRow(NamedTuple):
-    """`seen` and `began` are seconds since the epoch, by the database's clock."""
+    """`began` and `expires` are seconds since the epoch, by the database's clock."""
 
     id: str
     url: str
@@ -22,6 +22,7 @@ class NodeRow(NamedTuple):
     is_draining: bool
     began: float
     expires: float
+    sessions: int
 
 
 class Owner(NamedTuple):
@@ -45,7 +46,8 @@ class Directory:
         async with self._readers.lend() as connection:
             rows = await connection.fetch(
                 "SELECT id, url, version, expires > now(), is_draining,"
-                " extract(epoch FROM began)::double precision, extract(epoch FROM expires)::double precision"
+                " extract(epoch FROM began)::double precision, extract(epoch FROM expires)::double precision,"
+                " (SELECT count(*) FROM sandbox_agent.streams WHERE owner = nodes.id)"
                 " FROM sandbox_agent.nodes ORDER BY id"
             )
         return [NodeRow(*row) for row in rows]
@@ -56,8 +58,8 @@ class Directory:
         async with self._readers.lend() as connection:
             rows = await connection.fetch(
                 "SELECT streams.stream, streams.owner, nodes.id IS NOT NULL"
-                " FROM sandbox_agent.streams LEFT JOIN sandbox_agent.nodes ON nodes.id = streams.owner"
-                " AND nodes.incarnation = streams.incarnation AND nodes.expires > now()"
+                " FROM sandbox_agent.streams"
+                " LEFT JOIN sandbox_agent.nodes ON nodes.id = streams.owner AND nodes.expires > now()"
                 " WHERE streams.stream = ANY($1::text[])",
                 list(by_name),
             )

@@ -47,6 +47,11 @@ class Acquired(NamedTuple):
 
 
 async def register(connection: Connection, node_id: str, membership: Membership, version: str) -> Node:
+    """Nodes that are long gone and own nothing are forgotten."""
+    await connection.execute(
+        "DELETE FROM sandbox_agent.nodes WHERE expires < now() - interval '7 days'"
+        " AND NOT EXISTS (SELECT 1 FROM sandbox_agent.streams WHERE owner = nodes.id)"
+    )
     incarnation = await connection.fetchval(
         "INSERT INTO sandbox_agent.nodes (id, incarnation, expires, url, version)"
         " VALUES ($1, 1, now() + make_interval(secs => $2), $3, $4)"
@@ -104,7 +109,7 @@ async def acquire(connection: Connection, node: Node, stream: StreamKey, *, leas
     owner = Node(found["owner"], found["incarnation"])
     if owner == node:
         return Acquired(found["epoch"], found["last"], found["ended"])
-    if owner.id != node.id and await _is_alive(connection, owner):
+    if owner.id != node.id and await _is_alive(connection, owner.id):
         session = stream.rpartition(":")[2]
         raise SessionElsewhere(
             f"session {session!r} belongs to another server (node {owner.id}): use that one, stop it, or try again "
@@ -147,8 +152,7 @@ def superseded(node: Node) -> Superseded:
     )
 
 
-async def _is_alive(connection: Connection, node: Node) -> bool:
-    found = await connection.fetchval(
-        "SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND incarnation = $2 AND expires > now()", *node
-    )
+async def _is_alive(connection: Connection, node_id: str) -> bool:
+    """Whether the node is there, perhaps started again: then it takes its own sessions up again."""
+    found = await connection.fetchval("SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND expires > now()", node_id)
     return found is not None

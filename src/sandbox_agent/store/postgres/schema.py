@@ -48,6 +48,7 @@ _NODES = (
     """ALTER TABLE sandbox_agent.nodes
         ADD COLUMN url text NOT NULL DEFAULT '', ADD COLUMN version text NOT NULL DEFAULT '',
         ADD COLUMN is_draining boolean NOT NULL DEFAULT false, ADD COLUMN began timestamptz NOT NULL DEFAULT now()""",
+    "CREATE INDEX streams_by_owner ON sandbox_agent.streams (owner)",
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _NODES)

@@ -18,6 +18,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TypeGuard
 from weakref import WeakValueDictionary
 
 from sandbox_agent.core.ids import CONNECTION_PREFIX, AgentId, SessionId, SessionKey, StreamKey
@@ -217,7 +218,7 @@ class PostgresStore:
         if stream.startswith(CONNECTION_PREFIX):
             return self._spool.last_sequence(stream)
         state = self._streams.get(stream)
-        if state is not None and state.epoch is not None and state.lost is None:
+        if _is_ours(state):
             return state.last
         async with self._reading() as connection:
             return await reading.select_last(connection, stream)
@@ -228,7 +229,7 @@ class PostgresStore:
         while True:
             state = self._streams.get(stream)
             page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
-            if limit <= 0 or (state is not None and state.epoch is not None and page.after >= state.last):
+            if limit <= 0 or (_is_ours(state) and page.after >= state.last):
                 return []
             async with self._reading() as connection:
                 self._damaged += await reading.fill_page(connection, stream, page)
@@ -426,6 +427,11 @@ class PostgresStore:
             "restore the database from a backup",
             sessionId=key.session,
         )
+
+
+def _is_ours(state: StreamState | None) -> TypeGuard[StreamState]:
+    """Whether nobody else can have appended to it."""
+    return state is not None and state.epoch is not None and state.lost is None
 
 
 def node_id(data_dir: Path) -> str:
