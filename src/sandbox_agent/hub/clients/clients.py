@@ -15,6 +15,7 @@ from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import TooMany, UnknownConnection
 from sandbox_agent.hub.clients.connection import Connection, Dispatch, wants
 from sandbox_agent.hub.clients.correlation import correlating
+from sandbox_agent.hub.clients.sequenced import sequencing
 from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.store.base import Store
 
@@ -77,6 +78,8 @@ class Clients(Mapping[ConnectionId, Connection]):
         user: User = OWNER,
     ) -> C:
         """As `add`, for a client that has introduced itself already, in the words of version 1."""
+        if wants(capabilities, "sequences"):
+            kind = sequencing(kind)
         if wants(capabilities, "legacyEvents"):
             kind = correlating(kind, self._store, waiting_bytes=self._correlation_bytes)
         connection = kind(

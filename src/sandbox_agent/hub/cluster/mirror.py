@@ -64,12 +64,11 @@ class Mirror:
 
     def send(self, request: Request, key: SessionKey, base: int) -> None:
         """Have a request answered over there. `base` is how far the history had come: a prompt follows from there."""
-        raw = _as_said(request)
         if request.method == PROMPT:
-            raw = _with_turn_id(raw)
+            request = _with_turn_id(request)
             self.follows.setdefault(key, base)
         self.pending[request.ticket] = Forwarded(request, key, may_repeat(request.method))
-        self.say(frames.with_id(raw, b"%d" % request.ticket))
+        self.say(frames.with_id(_as_said(request), b"%d" % request.ticket))
 
     def say(self, raw: bytes) -> None:
         self._unheard += len(raw)
@@ -207,7 +206,7 @@ class Mirror:
         self._cluster.answered(self, forwarded, line, is_error=is_error)
 
 
-_SAID_HERE = frozenset({"legacyEvents"})
+_SAID_HERE = frozenset({"legacyEvents", "sequences"})
 """What a client has asked for that the node with its connection adds by itself."""
 
 
@@ -218,11 +217,11 @@ def _as_said(request: Request) -> bytes:
     return frames.request(request.frame.key, request.asked.method, request.asked.params)
 
 
-def _with_turn_id(raw: bytes) -> bytes:
-    """A prompt that can be sent again without running twice."""
-    params = as_object(read_json(frames.params_of(raw)))
-    meta: dict[str, Any] = as_object(params.get("_meta"))
+def _with_turn_id(request: Request) -> Request:
+    """A prompt that can be sent again, wherever its session is then, without running twice."""
+    meta: dict[str, Any] = as_object(as_object(read_json(frames.params_of(request.raw))).get("_meta"))
     ours = as_object(meta.get(META))
     if isinstance(ours.get("turnId"), str):
-        return raw
-    return frames.with_params(raw, {"_meta": {**meta, META: {**ours, "turnId": uuid4().hex}}})
+        return request
+    raw = frames.with_params(request.raw, {"_meta": {**meta, META: {**ours, "turnId": uuid4().hex}}})
+    return msgspec.structs.replace(request, raw=raw, frame=frames.parse(raw))
