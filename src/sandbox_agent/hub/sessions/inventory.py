@@ -41,6 +41,10 @@ class Inventory:
     def held(self, key: SessionKey) -> SessionRecord | None:
         return self._held.get(key)
 
+    def all_held(self) -> list[SessionKey]:
+        """Every session in use here."""
+        return list(self._held)
+
     def resolve_held(self, wanted: SessionName) -> SessionRecord | None:
         """The session in use that this name means, as far as can be said without the store."""
         session = SessionId(wanted.name)

@@ -54,6 +54,8 @@ class Sessions:
         self.look_up = inventory.look_up
         self.resolve_held = inventory.resolve_held
         self.held = inventory.held
+        self.all_held = inventory.all_held
+        self.lose = inventory.lose
         self.origin = inventory.origin
         self.save = inventory.save
         self.page = inventory.page
