@@ -12,13 +12,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PREFIX ?= $(HOME)/.local
 
-.PHONY: setup demo install uninstall test simulate fuzz packages generated test-agents dist docs version release-check check bench lock format clean
+.PHONY: setup demo cluster-demo install uninstall test simulate fuzz packages generated test-agents dist docs version release-check check bench lock format clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.dev          ## everything that development needs
 
 demo: $(VENV)/.runtime       ## server, built-in agent, one streamed turn
 	@$(BIN)/sandbox-agent demo
+
+cluster-demo: $(VENV)/.dev   ## three servers on one PostgreSQL; one is killed in a turn, and another goes on
+	@$(BIN)/python tools/cluster_demo.py
 
 install:                     ## put the command `sandbox-agent` into $(PREFIX)/bin, independent of this checkout
 	@$(CHECK_PYTHON)

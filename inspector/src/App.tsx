@@ -3,6 +3,7 @@ import { Icon } from "./parts/Icon";
 import { Empty } from "./parts/small";
 import { wantedText } from "./state/find";
 import { sessionList } from "./state/lists";
+import { nodeList } from "./state/nodes";
 import { notifies, toggleNotifications, watchForNotifications } from "./state/notify";
 import { address, go, useRoute } from "./state/route";
 import { isSignedOut } from "./state/server";
@@ -17,6 +18,7 @@ import "./App.css";
 // What is not in sight at first is fetched when it is.
 const AgentsView = lazy(async () => ({ default: (await import("./views/AgentsView")).AgentsView }));
 const SessionView = lazy(async () => ({ default: (await import("./views/SessionView")).SessionView }));
+const NodesView = lazy(async () => ({ default: (await import("./views/NodesView")).NodesView }));
 const ProcessesPage = lazy(async () => ({ default: (await import("./views/ProcessesView")).ProcessesPage }));
 const NewSession = lazy(async () => ({ default: (await import("./views/NewSession")).NewSession }));
 const Palette = lazy(async () => ({ default: (await import("./views/Palette")).Palette }));
@@ -29,13 +31,14 @@ export function App() {
   const isOut = useStore(isSignedOut);
   const [opened, setOpened] = useState<Opened>(null);
   const [theme, setTheme] = useTheme();
-  const section = path[0] === "agents" || path[0] === "processes" ? path[0] : "sessions";
+  const section = path[0] === "agents" || path[0] === "processes" || path[0] === "nodes" ? path[0] : "sessions";
   const session = section === "sessions" ? (path[1] ?? null) : null;
   const agent = query.get("agent");
   useEffect(() => {
-    if (session === null && section !== "processes") document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
+    if (session === null && section !== "processes" && section !== "nodes") document.title = section === "agents" ? "Agents · Sandbox Agent" : "Sandbox Agent";
   }, [section, session]);
   useEffect(() => watchForNotifications(), []);
+  useEffect(() => void nodeList.refresh(), []);
   useShortcuts(session, setOpened);
   const close = useCallback(() => setOpened(null), []);
   const openSession = useCallback((id: string, of: string) => go(["sessions", id], { agent: of }), []);
@@ -48,6 +51,10 @@ export function App() {
       {section === "agents" ? (
         <Suspense fallback={<main className="agents-page" />}>
           <AgentsView />
+        </Suspense>
+      ) : section === "nodes" ? (
+        <Suspense fallback={<main className="nodes-page" />}>
+          <NodesView />
         </Suspense>
       ) : section === "processes" ? (
         <Suspense fallback={<main className="processes-page" />}>
@@ -158,6 +165,7 @@ interface BarProps {
 
 function TopBar({ section, theme, onTheme, onOpen }: BarProps) {
   const isTold = useStore(notifies);
+  const hasNodes = useStore(nodeList).nodes.length > 0;
   const bell = isTold ? "Notifications are on" : "Notifications are off";
   return (
     <header className="topbar">
@@ -175,6 +183,11 @@ function TopBar({ section, theme, onTheme, onOpen }: BarProps) {
         <a href={address(["processes"])} aria-current={section === "processes" ? "page" : undefined}>
           Processes
         </a>
+        {hasNodes && (
+          <a href={address(["nodes"])} aria-current={section === "nodes" ? "page" : undefined}>
+            Nodes
+          </a>
+        )}
       </nav>
       <button type="button" className="quiet icon-button" aria-label="Commands and sessions" title="Commands and sessions (Ctrl K)" onClick={() => onOpen("palette")}>
         <Icon name="command" />

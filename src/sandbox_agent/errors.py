@@ -19,6 +19,7 @@
     │   │   ├── StreamTaken          another reader holds the stream
     │   │   ├── SessionEnded         the session cannot go on
     │   │   └── SessionElsewhere     another server has it
+    │   │       └── OwnerGone        that server is gone, and nobody is to take over
     │   ├── NotAcceptable
     │   ├── UnsupportedMediaType
     │   ├── TooLarge
@@ -45,6 +46,8 @@
     │   ├── StoreInUse               another server keeps its history there
     │   └── StoreDegraded            history is not being written just now: what must be remembered is refused
     ├── ShuttingDown                 the server is on its way down
+    ├── NodeDraining                 this node of a cluster takes no sessions any more
+    ├── NodeUnreachable              the node that has the session does not answer
     ├── Overloaded                   the server has all the work that it can take
     └── ConfigError                  the settings are wrong; the server does not start
 
@@ -198,6 +201,11 @@ class SessionEnded(Conflict):
 class SessionElsewhere(Conflict):
     title = "Session belongs to another server"
     retryable = True
+
+
+class OwnerGone(SessionElsewhere):
+    title = "The session's server is gone"
+    retryable = False
 
 
 class NotAcceptable(ClientError):
@@ -368,6 +376,20 @@ class ShuttingDown(SandboxAgentError):
     status = 503
     code = -32012
     title = "Server shutting down"
+    retryable = True
+
+
+class NodeDraining(SandboxAgentError):
+    status = 503
+    code = -32012
+    title = "Node draining"
+    retryable = True
+
+
+class NodeUnreachable(SandboxAgentError):
+    status = 503
+    code = -32014
+    title = "Node unreachable"
     retryable = True
 
 

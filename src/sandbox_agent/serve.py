@@ -25,6 +25,7 @@ from sandbox_agent.http.access.tokens import FILE, NamedTokens, TokenFile
 from sandbox_agent.http.app import AppLimits
 from sandbox_agent.http.asgi.messages import Asgi
 from sandbox_agent.http.asgi.telemetry import Telemetry
+from sandbox_agent.http.doors.link import HEAD_ROOM
 from sandbox_agent.http.doors.opencode.door import OpenCodeAtRoot
 from sandbox_agent.http.server.direct import DirectProtocol
 from sandbox_agent.http.server.uvicorn_parts import Config, Server
@@ -40,7 +41,8 @@ from sandbox_agent.memory import favour_the_loop, give_back
 from sandbox_agent.process import ROSTER, Child, no_orphans, owner_ended
 from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
-from sandbox_agent.store import Retention, open_store, secret_of
+from sandbox_agent.store import Retention, Store, open_store, secret_of
+from sandbox_agent.store.membership import Membership
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -52,7 +54,13 @@ def run(settings: Settings, *, announce: Callable[[str], None], owner: int | Non
 
     Raises ConfigError, StoreError."""
     redactor = Redactor(
-        [*secrets_of(settings.environ), settings.token or "", secret_of(settings.store), *_config_secrets(settings)]
+        [
+            *secrets_of(settings.environ),
+            settings.token or "",
+            settings.cluster_token or "",
+            secret_of(settings.store),
+            *_config_secrets(settings),
+        ]
     )
     set_up_logging(settings.log_level, settings.log_format, redactor)
     _allow_sockets(settings.max_sockets)
@@ -141,6 +149,29 @@ def retention(settings: Settings) -> Retention:
     return Retention(age=None if days is None else days * 86_400, bytes=settings.retention_bytes)
 
 
+def membership(settings: Settings, address: str) -> Membership:
+    return Membership(
+        node_id=settings.node_id,
+        url="" if settings.cluster_token is None else settings.node_url or address,
+        lease=settings.lease_ms / 1000,
+        takes_over=settings.takeover == "auto",
+    )
+
+
+def _join_cluster(hub: Hub, store: Store, settings: Settings, token: str) -> None:
+    from sandbox_agent.hub.cluster.cluster import Cluster, ClusterOptions  # noqa: PLC0415 - only for who has one
+    from sandbox_agent.store.postgres.store import PostgresStore  # noqa: PLC0415
+
+    if isinstance(store, PostgresStore):  # which the settings have seen to
+        options = ClusterOptions(
+            token=token,
+            ca_file=settings.node_ca_file,
+            lease=settings.lease_ms / 1000,
+            drain=settings.drain_ms / 1000,
+        )
+        Cluster(hub, store, options)
+
+
 def app_limits(settings: Settings) -> AppLimits:
     return AppLimits(in_flight=settings.max_requests, subscribers=settings.max_subscribers)
 
@@ -158,6 +189,7 @@ async def _serve(
         retention=retention(settings),
         memory_bytes=settings.store_memory_bytes,
         search_text_bytes=settings.search_text_bytes,
+        membership=membership(settings, _address(listeners[0])),
     )
     files = FileService(
         [Path(root) for root in settings.fs_root],
@@ -175,6 +207,8 @@ async def _serve(
             env=settings.environ,
         )
         hub = Hub(store, catalog, environ=settings.environ, options=hub_options(settings, redactor), files=files)
+        if settings.cluster_token is not None:
+            _join_cluster(hub, store, settings, settings.cluster_token)
         await hub.processes.restore()
         ports = [listener.getsockname()[1] for listener in listeners]
         app: Asgi = build_app(_parts(settings, hub, catalog, files, redactor, port=ports[0]))
@@ -229,6 +263,7 @@ def _parts(
         limits=app_limits(settings),
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
+        cluster_token=settings.cluster_token,
         default_agent=settings.default_agent,
         opencode_stream_bytes=settings.opencode_stream_bytes,
         opencode_sessions=settings.opencode_sessions,
@@ -315,6 +350,8 @@ class _Server(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
+        if self._hub.cluster is not None and not self.force_exit:
+            await self._hub.cluster.draining.finish()
         await self._hub.close()
         await super().shutdown(sockets)
 
@@ -333,7 +370,7 @@ def _uvicorn_config(app: Asgi, settings: Settings, sockets: Sockets) -> Config:
         http=bounded(sockets, DirectProtocol if settings.direct_http else BoundedProtocol),
         headers=_EVERY_ANSWER,
         ws=_websockets(sockets),  # type: ignore[arg-type]  # a class, as far as uvicorn calls it
-        ws_max_size=settings.max_body_bytes,
+        ws_max_size=settings.max_body_bytes + HEAD_ROOM,
         ws_per_message_deflate=False,
         lifespan="off",
         proxy_headers=False,

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,6 +36,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     no_token: bool = False
     data_dir: str | None = None
     store: str = "sqlite"
+    node_id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    """The name of this node among those that share a PostgreSQL store; by default one that the data directory keeps."""
+    node_url: str | None = None
+    """Where other nodes reach this one; by default the address that it listens on."""
+    node_ca_file: str | None = None
+    """Certificate authorities, as PEM, that nodes at `https` addresses are checked against; by default the system's."""
+    cluster_token: str | None = None
+    """The secret that nodes show each other; without it none forwards requests to another."""
+    takeover: Literal["auto", "never"] = "auto"
+    """Whether this node goes on with sessions of nodes that are gone."""
+    lease_ms: Annotated[int, msgspec.Meta(ge=1000, le=30_000)] = 30_000
+    """A node that has not been heard of for so long has lost its sessions."""
+    drain_ms: Annotated[int, msgspec.Meta(ge=0)] = 10_000
+    """How long a node of a cluster that drains or stops waits for running turns before it hands their sessions on."""
     log_level: LogLevel = "info"
     log_format: Literal["text", "json"] = "text"
     access_log: bool = False
@@ -174,9 +189,22 @@ def _check(settings: Settings) -> None:
             f"{settings.host} can be reached from other machines: give a token (--token, SANDBOX_AGENT_TOKEN), or "
             "--no-token if everybody who can reach it may use it"
         )
+    _check_node(settings)
     for root in settings.fs_root:
         if not Path(root).is_dir():
             raise ConfigError(f"fs_root {root!r} is not a directory")
+
+
+def _check_node(settings: Settings) -> None:
+    if settings.cluster_token is not None:
+        if not re.fullmatch(r"[!-~]{16,}", settings.cluster_token):
+            raise ConfigError("cluster_token must be at least 16 visible ASCII characters without blanks")
+        if not settings.store.startswith("postgresql://"):
+            raise ConfigError("cluster_token is for nodes that share a PostgreSQL store: set store = postgresql://…")
+    if settings.node_url is not None:
+        parts = urlsplit(settings.node_url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
+            raise ConfigError(f"node_url {settings.node_url!r} is not an address such as http://10.0.0.5:2468")
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ async def contents(store: Store) -> list[Any]:
     for record in (await store.list_sessions(ANY)).sessions:
         turns = [await store.get_turn(record.key, name) for name in ("t1", "t2", "t3")]
         newest = (await store.acquire(record.key.stream)).last
+        record.owner = None
         found.append((record, await read_all(store, record.key.stream), turns, newest))
     await store.close()
     return found

@@ -299,7 +299,7 @@ async def test_ten_servers_make_the_tables_at_the_same_moment(postgres: Postgres
     url = postgres.new_database()
     stores = [postgres_store(url, tmp_path / str(number)) for number in range(10)]
     await asyncio.gather(*(store.open() for store in stores))
-    assert postgres.sql("SELECT value FROM sandbox_agent.meta WHERE name = 'version'", name_of(url)) == "1"
+    assert postgres.sql("SELECT value FROM sandbox_agent.meta WHERE name = 'version'", name_of(url)) == "2"
     await asyncio.gather(*(store.close() for store in stores))
 
 
@@ -334,6 +334,5 @@ def test_strange_names_come_back() -> None:
 
 
 def test_a_strange_address_is_refused(tmp_path: Path) -> None:
-    limits = {"memory_bytes": 1, "search_text_bytes": 0}
     with pytest.raises(ConfigError, match="port"):
-        make_store("postgresql://h:port/d", tmp_path, retention=KEEP_ALL, **limits)
+        make_store("postgresql://h:port/d", tmp_path, retention=KEEP_ALL, memory_bytes=1, search_text_bytes=1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.store import Entry, Retention, SessionFilter, SessionRecord, SqliteStore, Store
+from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.postgres.store import PostgresStore
 from support.waiting import until
 
@@ -37,8 +38,11 @@ def sqlite_store(
     )
 
 
-def postgres_store(url: str, data_dir: Path, *, retention: Retention = KEEP_ALL) -> PostgresStore:
-    return PostgresStore(url, data_dir, memory_bytes=32 << 20, retention=retention)
+def postgres_store(
+    url: str, data_dir: Path, *, retention: Retention = KEEP_ALL, membership: Membership | None = None
+) -> PostgresStore:
+    kept = membership or Membership()
+    return PostgresStore(url, data_dir, memory_bytes=32 << 20, retention=retention, membership=kept)
 
 
 def numbered(count: int, *, start: int = 1) -> list[bytes]:

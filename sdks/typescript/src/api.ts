@@ -10,6 +10,7 @@ export type FsUploadResult = Schemas["FsUploadResult"];
 export type FsWriteResult = Schemas["FsWriteResult"];
 export type Health = Schemas["Health"];
 export type Installed = Schemas["Installed"];
+export type NodeView = Schemas["NodeView"];
 export type ProcessConfig = Schemas["ProcessConfig"];
 export type ProcessInfo = Schemas["ProcessInfo"];
 export type ProcessResult = Schemas["ProcessResult"];

@@ -8,6 +8,7 @@ import type { AskHandlers } from "./questions.js";
 import type { BackoffOptions } from "./rpc/backoff.js";
 import { META } from "./rpc/messages.js";
 import type { ConnectionState } from "./rpc/stream.js";
+import { Nodes } from "./nodes.js";
 import { Processes } from "./processes.js";
 import { Roster } from "./roster.js";
 import { Sessions } from "./sessions.js";
@@ -40,6 +41,7 @@ export class SandboxAgent {
   readonly sessions: Sessions;
   readonly files: Files;
   readonly processes: Processes;
+  readonly nodes: Nodes;
   readonly #http: Http;
   readonly #options: ConnectOptions;
   readonly #connections = new Map<string, Promise<AgentConnection>>();
@@ -54,6 +56,7 @@ export class SandboxAgent {
     this.agents = new Agents(this.#http);
     this.files = new Files(this.#http);
     this.processes = new Processes(this.#http);
+    this.nodes = new Nodes(this.#http);
     this.sessions = new Sessions(
       this.#http,
       (agent) => this.connection(agent),

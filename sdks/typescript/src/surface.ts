@@ -5,6 +5,7 @@ export { AgentConnection } from "./connection.js";
 export { ConnectionLost, errorKind, explain, type Problem, ProblemError, RequestError } from "./errors.js";
 export { Files, type FileOptions } from "./files.js";
 export type { Follower, SessionEvent } from "./follow.js";
+export { Nodes } from "./nodes.js";
 export {
   type CommandOptions,
   Processes,

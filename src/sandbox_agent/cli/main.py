@@ -40,6 +40,7 @@ _COMMANDS = {
         "sandbox_agent.cli.directory_config:skills",
         "Configure skills for every new session in a directory and below it.",
     ),
+    "nodes": ("sandbox_agent.cli.nodes:nodes", "List the nodes of a cluster and take them out of service."),
     "processes": ("sandbox_agent.cli.processes:processes", "List, follow, attach to and stop processes."),
     "run": ("sandbox_agent.cli.run:run", "Send a prompt to an agent and stream its answer."),
     "sessions": ("sandbox_agent.cli.sessions:sessions", "List, watch, export and end sessions."),
@@ -82,6 +83,13 @@ def cli(ctx: click.Context, endpoint: str | None, token: str | None, ca_file: st
 @click.option("--data-dir", help="Directory for history and installed agents.")
 @click.option(
     "--store", help="Where to keep history: sqlite, sqlite:PATH, postgresql://…, memory or auto.  [default: sqlite]"
+)
+@click.option("--node-url", metavar="URL", help="Where other nodes of a cluster reach this one.")
+@click.option("--node-id", help="Name of this node in a cluster.")
+@click.option(
+    "--takeover",
+    type=click.Choice(["auto", "never"]),
+    help="Continue sessions of nodes that are gone.  [default: auto]",
 )
 @click.option("--default-agent", help="Agent to use when a client of /acp names none.")
 @click.option(

@@ -58,6 +58,7 @@ _OURS: dict[Right, tuple[str, ...]] = {
         "feed/unfollow",
         "session/detach",
         "session/events",
+        "session/follow",
         "session/get",
         "session/list",
         "session/list_models",

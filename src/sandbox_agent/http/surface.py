@@ -24,6 +24,7 @@ from sandbox_agent.http.api import (
     health,
     install,
     metrics,
+    nodes,
     process_logs,
     processes,
     reference,
@@ -32,7 +33,7 @@ from sandbox_agent.http.api import (
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.asgi.telemetry import Telemetry
-from sandbox_agent.http.doors import acp, compat, operations, rpc, terminal
+from sandbox_agent.http.doors import acp, compat, link, operations, rpc, terminal
 from sandbox_agent.http.doors.opencode.door import OpenCodeParts, opencode_routes
 from sandbox_agent.http.ui import Ui, ui_routes
 from sandbox_agent.hub.hub import Hub
@@ -55,6 +56,7 @@ class Parts(msgspec.Struct, frozen=True):
     cors: Cors = msgspec.field(default_factory=Cors)
     redactor: Redactor = msgspec.field(default_factory=lambda: Redactor(()))
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
+    cluster_token: str | None = None
     default_agent: str | None = None
     opencode_stream_bytes: int = 8 << 20
     opencode_sessions: int = 64
@@ -76,15 +78,19 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     shown = terminal.TerminalDoor(hub.processes)
     mcp = directory_config.DirectoryConfigApi(hub.directories, "mcp")
     skills = directory_config.DirectoryConfigApi(hub.directories, "skills")
-    guide = guides.GuidesApi()
+    guide, node = guides.GuidesApi(), nodes.NodesApi(hub)
     docs = reference.ReferenceApi(lambda: _describe(table))
     table: list[Endpoint | Door] = [
         Door("/v1/rpc", rpc.METHODS, _rpc(parts), operations.RPC, needs=READ),
         Door("/acp", acp.METHODS, _acp(parts), operations.ACP, serves_websocket=True, needs=READ),
         Door("/v1/acp", ("GET",), named, operations.COMPAT_LIST, streams=frozenset(), needs=READ),
         Door("/v1/acp/{server_id}", compat.METHODS, named, operations.COMPAT, needs=READ),
+        Door("/v1/nodes/link", (), _link(parts), serves_websocket=True, is_open=True),
         Endpoint("GET", "/v1/health", health.HealthApi(hub).show, health.SHOW_HEALTH, needs=READ),
         Endpoint("GET", "/v1/metrics", metrics.MetricsApi(hub, parts.telemetry).read, metrics.READ_METRICS, needs=READ),
+        Endpoint("GET", "/v1/nodes", node.list, nodes.LIST_NODES, needs=READ),
+        Endpoint("POST", "/v1/nodes/{id}/drain", node.drain, nodes.DRAIN_NODE, needs=ADMIN),
+        Endpoint("POST", "/v1/nodes/{id}/resume", node.resume, nodes.RESUME_NODE, needs=ADMIN),
         Endpoint("GET", "/v1/events", feed.follow, events.FOLLOW_EVENTS, is_stream=True, needs=READ),
         Endpoint("GET", "/v1/openapi.json", docs.openapi, reference.READ_OPENAPI, needs=READ),
         Endpoint("POST", "/v1/tickets", user.issue_ticket, browser.ISSUE_TICKET, needs=READ),
@@ -144,6 +150,10 @@ def _describe(table: Sequence[Endpoint | Door]) -> dict[str, Any]:
 
 def _rpc(parts: Parts) -> rpc.RpcDoor:
     return rpc.RpcDoor(parts.hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
+
+
+def _link(parts: Parts) -> link.LinkDoor:
+    return link.LinkDoor(parts.hub, parts.cluster_token, body_limit=parts.body_limit)
 
 
 def _opencode(parts: Parts) -> OpenCodeParts:

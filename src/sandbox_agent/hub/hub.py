@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -53,6 +54,10 @@ from sandbox_agent.hub.tasks import Tasks
 from sandbox_agent.hub.watch import Watch
 from sandbox_agent.store.base import Store
 
+if TYPE_CHECKING:
+    from sandbox_agent.hub.cluster.cluster import Cluster
+
+C = TypeVar("C", bound=Connection)
 _log = logging.getLogger(__name__)
 _CLOSING = "the server is shutting down"
 _CLEAN_UP = 1.0
@@ -135,6 +140,8 @@ class Hub:
         self._environ = environ
         self._options = options
         self._ask_ids = count(1)
+        self.cluster: Cluster | None = None
+        """The other nodes, where there are any."""
         self.processes = Processes(environ, files, self.feed, options.processes)
         self._host = Host(environ, files, self.processes)
         self._watch = Watch(
@@ -169,6 +176,28 @@ class Hub:
         }
         self._in_a_task = self._calls_in_a_task()
 
+    def join(self, cluster: Cluster) -> None:
+        """Become a node among others; before anything else is done. Questions get ids that no other node gives."""
+        self.cluster = self._watch.cluster = cluster
+        self.tasks.elsewhere = cluster.elsewhere
+        self._ask_ids = count(secrets.randbelow(1 << 52) + 1)
+
+    def admit(
+        self,
+        agent_id: AgentId,
+        capabilities: dict[str, Any],
+        client_info: dict[str, Any],
+        version: Version,
+        *,
+        kind: type[C],
+        user: User,
+    ) -> C:
+        """A connection for a client of another node: nothing is started for it. Raises ShuttingDown, TooMany."""
+        if self.closing.is_set():
+            raise ShuttingDown(_CLOSING)
+        self.clients.require_place()
+        return self.clients.admit(agent_id, capabilities, client_info, version, self.dispatch, kind=kind, user=user)
+
     async def open_connection(
         self,
         agent_id: AgentId,
@@ -202,6 +231,8 @@ class Hub:
             return
         for agent in self.agents:
             agent.connection_closed(connection.id)
+        if self.cluster is not None:
+            self.cluster.connection_closed(connection.id)
         await self.clients.close(connection)
 
     def send(self, connection: Connection, frame: Frame, raw: bytes) -> None:
@@ -211,15 +242,24 @@ class Hub:
             what = frame.method or "to answer a request of the agent"
             connection.user.require(right_for(frame.method or PROMPT), what)
         if frame.is_answer:
-            if not any(agent.answer(connection.id, frame, raw) for agent in self.agents):
+            is_known = any(agent.answer(connection.id, frame, raw) for agent in self.agents)
+            if not is_known and not (self.cluster is not None and self.cluster.tell(connection, frame, raw)):
                 _log.debug("answer to a request that is not open connection=%s id=%r", connection.id, frame.key)
         elif frame.method == CANCEL_REQUEST:
             for agent in self.agents:
                 agent.cancel_request(connection.id, raw)
+            if self.cluster is not None:
+                self.cluster.tell(connection, frame, raw)
+        elif self.cluster is not None and self.cluster.tell(connection, frame, raw):
+            pass
         elif frame.session is not None:
             self._requests.notify(connection, frame, raw, frame.session)
         else:
             self.agents.front(connection.agent).notify(frame, raw)
+
+    def notify_here(self, connection: Connection, frame: Frame, raw: bytes) -> None:
+        """A client's notification for a session that is, or becomes, this node's."""
+        self._requests.notify(connection, frame, raw, frame.session or "")
 
     async def user_ended(self, user: User) -> None:
         """The user's token has expired or was revoked: nobody can use its connections any more."""
@@ -230,6 +270,10 @@ class Hub:
         """Back pressure: return when the connection's agent can take this message. Raises AgentTimeout.
 
         What does not go to the agent does not wait for it, nor do cancels and answers, which are small."""
+        mirror = self.cluster.mirror_for(connection, frame) if self.cluster is not None else None
+        if mirror is not None:
+            await mirror.room(self._options.room_timeout)
+            return
         agent = self._holder(connection, frame)
         if agent.has_room or (frame.is_request and not goes_to_agent(frame.method or "")):
             return
@@ -239,7 +283,8 @@ class Hub:
 
     def has_room(self, connection: Connection, frame: Frame) -> bool:
         """Whether the agent that this message is for can take it at once."""
-        return self._holder(connection, frame).has_room
+        mirror = self.cluster.mirror_for(connection, frame) if self.cluster is not None else None
+        return mirror.has_room if mirror is not None else self._holder(connection, frame).has_room
 
     def _holder(self, connection: Connection, frame: Frame) -> Agent:
         """The process that a message would go to, as far as can be said at once."""
@@ -265,28 +310,41 @@ class Hub:
         await self.tasks.ended(within=_CLEAN_UP)  # as it may end a process that it had started for a new session
         for connection in self.clients.values():
             connection.close("server is shutting down", ShuttingDown(_CLOSING))
+        if self.cluster is not None:
+            await self.cluster.close()
         await asyncio.gather(*stopping, self.installs.close(), self._host.close(), self.processes.close())
 
     def dispatch(self, connection: Connection, ticket: int, frame: Frame, raw: bytes) -> None:
         """Take a client's request. Its answer, also that it failed, comes through `connection.reply`."""
         request = Request(connection, ticket, frame, raw)
-        method = frame.method or ""
         connection.last_used = time.monotonic()
         try:
             if self.closing.is_set():
                 raise ShuttingDown(_CLOSING)
             if connection.user.right is not Right.ADMIN:
-                connection.user.require(right_for(method), method)
-            call = client_call(method, has_session=frame.session is not None)
-            if connection.version is not Version.V1 and call in _READ_HERE:
-                request = request.in_version_1()
-                call = client_call(request.method, has_session=frame.session is not None)
-            if (act := self._at_once.get(call)) is not None:
-                act(request)
-            else:
-                self.tasks.answer(request, self._in_a_task[call](request))
+                connection.user.require(right_for(request.method), request.method)
+            if self.cluster is None or not self.cluster.forwards(request):
+                self._act(request)
         except SandboxAgentError as error:
             request.fail(error)
+
+    def dispatch_here(self, request: Request) -> None:
+        """As `dispatch`, for a request whose session is this node's, as far as can be said."""
+        try:
+            self._act(request)
+        except SandboxAgentError as error:
+            request.fail(error)
+
+    def _act(self, request: Request) -> None:
+        has_session = request.frame.session is not None
+        call = client_call(request.method, has_session=has_session)
+        if request.connection.version is not Version.V1 and call in _READ_HERE and request.asked is None:
+            request = request.in_version_1()
+            call = client_call(request.method, has_session=has_session)
+        if (act := self._at_once.get(call)) is not None:
+            act(request)
+        else:
+            self.tasks.answer(request, self._in_a_task[call](request))
 
     def _calls_in_a_task(self) -> dict[ClientCall, Callable[[Request], Coroutine[Any, Any, None]]]:
         return {

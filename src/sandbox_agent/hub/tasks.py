@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from sandbox_agent.errors import SandboxAgentError, ShuttingDown
+from sandbox_agent.errors import SandboxAgentError, SessionElsewhere, ShuttingDown
 from sandbox_agent.hub.clients.request import Request
 
 _log = logging.getLogger(__name__)
@@ -19,6 +19,8 @@ class Tasks:
         """In the order of their start, which is the order in which they are cancelled."""
         self._unbegun: dict[asyncio.Task[None], tuple[Request, Coroutine[Any, Any, None]]] = {}
         """A task that is cancelled before its first step takes none: nobody but us could answer its request."""
+        self.elsewhere: Callable[[Request, SessionElsewhere], bool] = lambda request, error: False
+        """Whether a request whose session another node has is answered there."""
 
     def answer(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in a task of its own; that it failed is its answer."""
@@ -55,7 +57,8 @@ class Tasks:
         try:
             await work
         except SandboxAgentError as error:
-            request.fail(error)
+            if not isinstance(error, SessionElsewhere) or not self.elsewhere(request, error):
+                request.fail(error)
         except asyncio.CancelledError:
             request.fail(_shutting_down())
             raise

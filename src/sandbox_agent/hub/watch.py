@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -30,6 +30,9 @@ from sandbox_agent.hub.sessions.sessions import Sessions
 from sandbox_agent.hub.sessions.turn_ids import TurnIds
 from sandbox_agent.hub.tasks import Tasks
 from sandbox_agent.store.base import Store
+
+if TYPE_CHECKING:
+    from sandbox_agent.hub.cluster.cluster import Cluster
 
 _FEED_TYPES = {
     "turn_queued": "turn.queued",
@@ -74,6 +77,7 @@ class Watch:
         self._store = store
         self._unattended = unattended
         self.growth = sessions.growth
+        self.cluster: Cluster | None = None
 
     def observed(self, agent: Agent, effect: fx.Observed) -> None:
         key = agent.key(effect.session)
@@ -129,11 +133,16 @@ class Watch:
             line = frames.notification(
                 RUNTIME_ERROR, {"sessionId": key.session, "code": error.kind, "message": error.detail}
             )
-            for name in session.attached:
-                if name in self._clients:
-                    self._clients[name].deliver_own(key.session, line)
+            attached = [self._clients[name] for name in session.attached if name in self._clients]
+            for connection in attached:
+                if self.cluster is None or connection.is_guest:  # else it follows the session to where it goes
+                    connection.deliver_own(key.session, line)
             agent.cancel(key.session)
             agent.release(key.session, error)
+            if self.cluster is not None:
+                self.cluster.session_lost(key, attached)
+                for connection in attached:
+                    agent.detach(connection.id, key.session)
         self._store.once_safe(lambda: self._turn_ids.session_deleted(key))  # after those who wait have been answered
 
     def replayed(self, key: SessionKey) -> None:

@@ -77,6 +77,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=
     ended: float | None = None
     ended_reason: str | None = None
     event_count: int = 0
+    owner: str | None = None
+    """The node that uses it, where several share a database, as the store knew when it was read or written."""
     spoken: list[tuple[int, int]] = []
     """From which entry of the history on which version of ACP was spoken; version 1 before the first."""
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from sandbox_agent.errors import ConfigError, StoreInUse
 from sandbox_agent.store.base import Retention, Store
+from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.memory import MemoryStore
 from sandbox_agent.store.sqlite.store import SqliteStore
 
@@ -22,11 +23,17 @@ _log = logging.getLogger("sandbox_agent.store")
 
 
 async def open_store(
-    name: str, data_dir: Path, *, retention: Retention, memory_bytes: int, search_text_bytes: int
+    name: str,
+    data_dir: Path,
+    *,
+    retention: Retention,
+    memory_bytes: int,
+    search_text_bytes: int,
+    membership: Membership | None = None,
 ) -> Store:
     """As `make_store`, and opened. `auto` is `sqlite`, or `memory` while another server keeps its history there."""
     limits = {"memory_bytes": memory_bytes, "search_text_bytes": search_text_bytes}
-    store = make_store(name, data_dir, retention=retention, **limits)
+    store = make_store(name, data_dir, retention=retention, membership=membership, **limits)
     try:
         await store.open()
     except StoreInUse as error:
@@ -40,16 +47,26 @@ async def open_store(
     return store
 
 
-def make_store(name: str, data_dir: Path, *, retention: Retention, memory_bytes: int, search_text_bytes: int) -> Store:
+def make_store(
+    name: str,
+    data_dir: Path,
+    *,
+    retention: Retention,
+    memory_bytes: int,
+    search_text_bytes: int,
+    membership: Membership | None = None,
+) -> Store:
     """The store that `memory`, `sqlite`, `sqlite:PATH`, `postgresql://…` or `auto` names, still to be opened with
     `await store.open()`.
 
-    PATH is a database file or an existing directory to keep one in. Raises ConfigError.
+    PATH is a database file or an existing directory to keep one in. `membership` is for a store that others share.
+    Raises ConfigError.
     """
     if name == "memory":
         return MemoryStore(retention=retention)
     if is_postgres(name):
-        return _postgres_store(name, data_dir, retention=retention, memory_bytes=memory_bytes)
+        kept = membership or Membership()
+        return _postgres_store(name, data_dir, retention=retention, memory_bytes=memory_bytes, membership=kept)
     path = database_path(name, data_dir)
     return SqliteStore(path, retention=retention, memory_bytes=memory_bytes, search_text_bytes=search_text_bytes)
 
@@ -89,12 +106,14 @@ def secret_of(name: str) -> str:
     return unquote(password or "")
 
 
-def _postgres_store(url: str, data_dir: Path, *, retention: Retention, memory_bytes: int) -> Store:
+def _postgres_store(
+    url: str, data_dir: Path, *, retention: Retention, memory_bytes: int, membership: Membership
+) -> Store:
     try:
         from sandbox_agent.store.postgres.store import PostgresStore  # noqa: PLC0415 - only for who uses it
     except ModuleNotFoundError as error:
         raise _not_installed(error) from None
-    return PostgresStore(url, data_dir, retention=retention, memory_bytes=memory_bytes)
+    return PostgresStore(url, data_dir, retention=retention, memory_bytes=memory_bytes, membership=membership)
 
 
 def _not_installed(error: ModuleNotFoundError) -> ConfigError:

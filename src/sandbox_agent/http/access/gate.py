@@ -111,7 +111,7 @@ class Gate:
         credentials = self._credentials
         if not credentials.is_needed:
             return admitted
-        if place is not None and place.is_open and scope["type"] == "http":
+        if place is not None and place.is_open and (scope["type"] == "http" or place.door is not None):
             return msgspec.structs.replace(admitted, user=None)
         given = seen.get(b"authorization")
         password = place.password if place is not None else None

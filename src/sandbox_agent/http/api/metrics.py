@@ -50,6 +50,7 @@ class MetricsApi:
     def collect(self) -> Iterator[Metric]:
         yield from self._about_requests()
         yield from self._about_hub()
+        yield from self._about_cluster()
         yield from self._about_agents()
 
     def describe(self) -> list[Metric]:
@@ -95,6 +96,21 @@ class MetricsApi:
         yield gauge("sandbox_agent_store_up", "1 while history is kept.", value=int(health.state == "ok"))
         waiting = sum(connection.stream.waiting for connection in hub.clients.values())
         yield gauge("sandbox_agent_events_waiting", "Events that no reader has taken.", value=waiting)
+
+    def _about_cluster(self) -> Iterator[Metric]:
+        from prometheus_client import core  # noqa: PLC0415
+
+        cluster, gauge = self._hub.cluster, core.GaugeMetricFamily
+        if cluster is None:
+            return
+        info = core.InfoMetricFamily("sandbox_agent_node", "The node of a cluster.")
+        info.add_metric([], {"id": cluster.node})
+        yield info
+        guests = sum(connection.is_guest for connection in self._hub.clients.values())
+        yield gauge("sandbox_agent_node_draining", "1 while it takes no sessions.", int(cluster.directory.is_draining))
+        yield gauge("sandbox_agent_node_sessions", "Sessions in use here.", len(self._hub.sessions.all_held()))
+        yield gauge("sandbox_agent_node_links", "Links to other nodes.", len(cluster.links))
+        yield gauge("sandbox_agent_node_guests", "Connections of clients at other nodes.", guests)
 
     def _about_agents(self) -> Iterator[Metric]:
         from prometheus_client import core  # noqa: PLC0415

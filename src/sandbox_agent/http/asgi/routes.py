@@ -80,6 +80,8 @@ class Door(msgspec.Struct, frozen=True):
     password: Password | None = None
     needs: Right = Right.ADMIN
     """What a token must have to come here at all. Of what it may do there the door decides."""
+    is_open: bool = False
+    """Checks the credentials by itself: other nodes have one of their own."""
 
 
 class Place:
@@ -126,6 +128,8 @@ class Place:
 
     @property
     def is_open(self) -> bool:
+        if self.door is not None:
+            return self.door.is_open
         return any(endpoint.is_open for endpoint in self.endpoints.values())
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from sandbox_agent.core import versions
 from sandbox_agent.core.ids import AgentId, ConnectionId
@@ -14,8 +14,11 @@ from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import TooMany, UnknownConnection
 from sandbox_agent.hub.clients.connection import Connection, Dispatch, wants
+from sandbox_agent.hub.clients.sequenced import sequencing
 from sandbox_agent.hub.clients.stream import Stream
 from sandbox_agent.store.base import Store
+
+C = TypeVar("C", bound=Connection)
 
 
 class Clients(Mapping[ConnectionId, Connection]):
@@ -56,7 +59,26 @@ class Clients(Mapping[ConnectionId, Connection]):
         """A new connection for a client that said `params` in its `initialize`."""
         version = versions.chosen_version(params)
         said = as_object(versions.initialize_request(params, from_=version, to=Version.V1))
-        capabilities, info = said.get("clientCapabilities"), said.get("clientInfo")
+        capabilities, info = as_object(said.get("clientCapabilities")), as_object(said.get("clientInfo"))
+        return self.admit(
+            agent, capabilities, info, version, dispatch, kind=kind, connection_id=connection_id, user=user
+        )
+
+    def admit(
+        self,
+        agent: AgentId,
+        capabilities: dict[str, Any],
+        client_info: dict[str, Any],
+        version: Version,
+        dispatch: Dispatch,
+        *,
+        kind: type[C],
+        connection_id: ConnectionId | None = None,
+        user: User = OWNER,
+    ) -> C:
+        """As `add`, for a client that has introduced itself already, in the words of version 1."""
+        if wants(capabilities, "sequences"):
+            kind = sequencing(kind)
         if wants(capabilities, "legacyEvents"):
             from sandbox_agent.hub.clients.correlation import correlating  # noqa: PLC0415 - few want it
 
@@ -64,8 +86,8 @@ class Clients(Mapping[ConnectionId, Connection]):
         connection = kind(
             connection_id or new_connection_id(),
             agent,
-            capabilities if isinstance(capabilities, dict) else {},
-            info if isinstance(info, dict) else {},
+            capabilities,
+            client_info,
             version,
             lambda own, part: Stream(self._store, own, memory_limit=self._window_bytes // part),
             dispatch,

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from sandbox_agent.core.frames import META, Frame
-from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, StreamKey, connection_stream
+from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
 from sandbox_agent.core.session import Client
 from sandbox_agent.core.users import OWNER, User
@@ -28,6 +28,8 @@ class Connection:
 
     echoes: ClassVar[bool] = False
     """Whether answers that somebody waited for are on the stream too."""
+    is_guest: ClassVar[bool] = False
+    """Whether its client is at another node, which has the whole of it."""
     is_correlated: ClassVar[bool] = False
     """Whether messages to it say what the earlier API would have said of them."""
 
@@ -46,6 +48,8 @@ class Connection:
         self.user = user
         """Who opened it; nobody else may use it."""
         self.agent = agent
+        self.capabilities = capabilities
+        """What the client can do, in the words of version 1."""
         self.client_info = client_info
         self.version = version
         """The version of ACP that the client speaks, whatever its agent does."""
@@ -121,6 +125,9 @@ class Connection:
         """Send a request whose answer comes on the stream."""
         self._require_open()
         self._dispatch(self, next(self._tickets), frame, raw)
+
+    def attached(self, key: SessionKey, last: int) -> None:
+        """It follows a session from here on, whose newest entry is `last`."""
 
     def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         """Events that stand in a session's history."""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -25,6 +25,7 @@ from sandbox_agent.history.universal.correlation import correlated
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.store.base import Store
 
+C = TypeVar("C", bound=Connection)
 _log = logging.getLogger(__name__)
 _CHUNK = 250
 """Entries that are folded in one go: others have their turn in between."""
@@ -254,10 +255,10 @@ class Correlated(Connection):
         return [] if found is None else [found]
 
 
-def correlating(kind: type[Connection], store: Store, *, waiting_bytes: int) -> type[Connection]:
+def correlating(kind: type[C], store: Store, *, waiting_bytes: int) -> type[C]:
     """`kind`, for a client that wants correlation with the earlier API."""
     members = {"_store": store, "_waiting_bytes": waiting_bytes}
-    return type(f"Correlated{kind.__name__}", (Correlated, kind), members)
+    return cast("type[C]", type(f"Correlated{kind.__name__}", (Correlated, kind), members))
 
 
 def _text(key: bytes) -> str:

@@ -27,6 +27,10 @@ class _Listing(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
 
+class _Followed(msgspec.Struct):
+    after: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Queued(msgspec.Struct, rename="camel"):
     prompt_id: str
 
@@ -41,6 +45,7 @@ class SessionExtensions:
             "_sandboxagent/session/take_back": self._take_back,
             "_sandboxagent/session/terminate": self._terminate,
             "_sandboxagent/session/events": self._events,
+            "_sandboxagent/session/follow": self._follow,
             "_sandboxagent/session/get": self._get,
             "_sandboxagent/session/list": self._list,
             "_sandboxagent/session/search": self._search,
@@ -50,6 +55,12 @@ class SessionExtensions:
         record = await self._sessions.resolve(request.target())
         self._sessions.detach(request.connection, record)
         return {}
+
+    async def _follow(self, request: Request) -> dict[str, Any]:
+        wanted = request.read(_Followed)
+        record = await self._sessions.resolve(request.target())
+        last = await self._sessions.attach.follow(request.connection, record, wanted.after)
+        return {"sessionId": record.session_id, "lastSequence": last}
 
     async def _list_models(self, request: Request) -> dict[str, Any]:
         record = await self._sessions.look_up(request.target())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from sandbox_agent.core.ids import SessionId, SessionKey
 from sandbox_agent.core.json_values import read_json
 from sandbox_agent.core.methods import RUNTIME_ERROR
 from sandbox_agent.core.versions import UpdateTranslator, Version
-from sandbox_agent.errors import SandboxAgentError, ShuttingDown, StoreError
+from sandbox_agent.errors import InvalidParams, SandboxAgentError, ShuttingDown, StoreError
 from sandbox_agent.history.replay import Replayer
 from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
 from sandbox_agent.history.universal.correlation import correlated
@@ -22,6 +23,7 @@ from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.sessions.inventory import Inventory
 from sandbox_agent.hub.sessions.waking import Waking
 from sandbox_agent.store.base import Entry, SessionRecord, Store
+from sandbox_agent.store.entries import lost_notice
 
 _REPLAY_CHUNK = 4096
 
@@ -104,6 +106,38 @@ class Attach:
         """Attach one who has read the history, and wake nothing: questions that wait are for it too from now on."""
         self._attach(connection, record.key)
 
+    async def follow(
+        self,
+        connection: Connection,
+        record: SessionRecord,
+        after: int,
+        *,
+        told: Callable[[int], None] = lambda sequence: None,
+    ) -> int:
+        """Deliver what was told of the session after entry `after`, then attach; wake nothing. Gives the newest entry.
+
+        `told` hears how far it has come, for one who goes on after a failure. Raises InvalidParams, StoreError."""
+        key, last = record.key, self._store.last_sequence(record.key.stream)
+        if after > last:
+            raise InvalidParams(f"after: {after} is beyond the end; the newest event is {last}", lastSequence=last)
+        versions = {version_at(record.spoken, after + 1), version_at(record.spoken, sys.maxsize)}
+        if _read_by(connection) not in (None, *versions) or len(versions) > 1:
+            await self._catch_up(connection, record, _updates_of, after=after)
+            return self._store.last_sequence(key.stream)
+        while after < self._store.last_sequence(key.stream):
+            entries = await self._store.read(key.stream, after=after, limit=_REPLAY_CHUNK)
+            if not entries:
+                break
+            if entries[0].sequence > after + 1:
+                lost = lost_notice(after + 1, entries[0].sequence - 1, "it is older than what is kept")
+                connection.deliver_own(key.session, lost)
+            for first, lines in _told_runs(entries):
+                connection.deliver(key.session, key.stream, first, lines)
+            after = entries[-1].sequence
+            told(after)
+        self._attach(connection, key)
+        return after
+
     async def _replay_parent(self, connection: Connection, record: SessionRecord) -> None:
         """A fork's conversation begins with its parent's, up to the moment of the fork."""
         found = await self._inventory.origin(record)
@@ -134,8 +168,9 @@ class Attach:
         *,
         is_replay: bool = False,
         held: _Held | None = None,
+        after: int = 0,
     ) -> None:
-        """Deliver the history so far and attach in the very step in which nothing is missing any more."""
+        """Deliver the history after entry `after`, and attach in the very step in which nothing is missing any more."""
         key, agent = record.key, self._agents.of(record.key)
         wording = Wording(key.session, to=_read_by(connection), spoken=record.spoken, is_replay=is_replay)
         session = agent.sessions.get(key.session)
@@ -151,7 +186,8 @@ class Attach:
                 break
             cursor = entries[-1].sequence
             made = [(entry.sequence, convert(entry, events_of(entry))) for entry in entries]
-            deliver([line for at, lines in made for line in wording.of(at, lines)])
+            worded = [(at, wording.of(at, lines)) for at, lines in made]
+            deliver([line for at, lines in worded if at > after for line in lines])
         deliver(wording.of(cursor, finish()))
         if held is not None:
             held.release()
@@ -161,6 +197,7 @@ class Attach:
         agent = self._agents.of(key)
         if not connection.is_closed:
             agent.open(key.session)
+            connection.attached(key, self._store.last_sequence(key.stream))
             agent.attach(connection.client, key.session, translator)
 
     def _tell_state(self, connection: Connection, key: SessionKey) -> None:
@@ -203,6 +240,18 @@ def _updates_of(entry: Entry, events: Sequence[UniversalEvent]) -> list[bytes]:
     frame = frames.parse(entry.envelope)
     is_told = entry.source != "client" and not frame.is_answer and not frame.is_request
     return [correlated(entry.envelope, events)] if is_told else []
+
+
+def _told_runs(entries: Sequence[Entry]) -> list[tuple[int, list[bytes]]]:
+    """What was told of neighbouring entries: the first of each run, and its lines."""
+    runs: list[tuple[int, list[bytes]]] = []
+    for entry in entries:
+        lines = _updates_of(entry, ())
+        if lines and runs and runs[-1][0] + len(runs[-1][1]) == entry.sequence:
+            runs[-1][1].extend(lines)
+        elif lines:
+            runs.append((entry.sequence, lines))
+    return runs
 
 
 def _renamed(line: bytes, session: SessionId) -> bytes:

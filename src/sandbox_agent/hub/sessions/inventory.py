@@ -13,7 +13,7 @@ from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, SessionName
 from sandbox_agent.core.json_values import as_object, as_text
-from sandbox_agent.errors import Conflict, InvalidParams, UnknownSession
+from sandbox_agent.errors import Conflict, InvalidParams, SessionElsewhere, UnknownSession
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.views import summarize
 from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store
@@ -42,9 +42,19 @@ class Inventory:
         return self._held.get(key)
 
     def require(self, record: SessionRecord) -> None:
-        """To be called after a wait: what has the key of a deleted session then is another. Raises UnknownSession."""
-        if self._held.get(record.key) is not record:
-            raise UnknownSession(record.session_id)
+        """To be called after a wait: what has the key of a deleted session then is another. Raises UnknownSession, and
+        SessionElsewhere where another server has had it meanwhile."""
+        held = self._held.get(record.key)
+        if held is record:
+            return
+        lost = self._store.lost(record.key.stream)
+        if lost is None and held is not None and held.created == record.created:
+            lost = SessionElsewhere(f"another server has had session {record.session_id!r} meanwhile: try again")
+        raise lost or UnknownSession(record.session_id)
+
+    def all_held(self) -> list[SessionKey]:
+        """Every session in use here."""
+        return list(self._held)
 
     def resolve_held(self, wanted: SessionName) -> SessionRecord | None:
         """The session in use that this name means, as far as can be said without the store."""

@@ -55,6 +55,8 @@ class Sessions:
         self.resolve_held = inventory.resolve_held
         self.held = inventory.held
         self.require = inventory.require
+        self.all_held = inventory.all_held
+        self.lose = inventory.lose
         self.origin = inventory.origin
         self.save = inventory.save
         self.page = inventory.page

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
@@ -44,6 +45,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The MCP servers by name, without the values of their variables and headers."""
     skills: Any
     metadata: dict[str, Any]
+    node: str | UnsetType = UNSET
+    """The node that owns it, where several servers share a database."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -158,6 +161,7 @@ def _summary(record: SessionRecord) -> dict[str, Any]:
         "mcp": describe_mcp_servers(record.mcp_servers),
         "skills": record.skills,
         "metadata": record.metadata,
+        "node": UNSET if record.owner is None else record.owner,
     }
 
 

@@ -8,16 +8,20 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
+from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.errors import StoreError, StoreInUse
 from sandbox_agent.store.batches import DamagedRow, Row, unpack_row
 from sandbox_agent.store.copying import Turns
+from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.operations import PutSession, PutTurn
 from sandbox_agent.store.postgres import leases, schema
 from sandbox_agent.store.postgres.connecting import Connection, Place, check_server
 from sandbox_agent.store.postgres.names import read_name, spell
 from sandbox_agent.store.postgres.writing import insert_rows, put_sessions, put_turns
 from sandbox_agent.store.records import decode_record
+from sandbox_agent.version import __version__
+
+_MEMBERSHIP = Membership()
 
 
 @asynccontextmanager
@@ -32,7 +36,7 @@ async def postgres_side(url: str) -> AsyncIterator[PostgresSide]:
         if busy:
             names = ", ".join(row["id"] for row in busy)
             raise StoreInUse(f"{place} is in use by servers (nodes {names}): stop them; one that died counts for 30 s")
-        node = await leases.register(connection, f"copy-{secrets.token_hex(8)}")
+        node = await leases.register(connection, f"copy-{secrets.token_hex(8)}", _MEMBERSHIP, __version__)
         try:
             yield PostgresSide(str(place), connection, node)
         finally:
@@ -99,16 +103,20 @@ class PostgresSide:
         )
         return [(read_name(turn), answer) for turn, answer in found]
 
+    async def _acquire(self, stream: StreamKey) -> leases.Acquired:
+        return await leases.acquire(self._connection, self._node, stream, lease=_MEMBERSHIP.lease, takes_over=True)
+
     async def add_rows(self, key: SessionKey, rows: list[Row]) -> None:
         async with self._connection.transaction():
-            lease = await leases.acquire(self._connection, self._node, key.stream)
+            lease = await self._acquire(key.stream)
             await insert_rows(self._connection, [(key.stream, lease.epoch, row) for row in rows])
             await self._advance(key, rows[-1].last, rows[-1].ended)
 
     async def finish(self, key: SessionKey, record: bytes, turns: Turns, last: int) -> None:
         async with self._connection.transaction():
-            lease = await leases.acquire(self._connection, self._node, key.stream)
+            lease = await self._acquire(key.stream)
             await self._advance(key, last, lease.ended)
+            await leases.release(self._connection, self._node, key.stream, lease.epoch)
             await put_sessions(self._connection, [PutSession(0, key, record)])
             if turns:
                 await put_turns(self._connection, [PutTurn(0, key, turn, answer) for turn, answer in turns])

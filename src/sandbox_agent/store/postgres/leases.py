@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sandbox_agent.core.ids import StreamKey
-from sandbox_agent.errors import SessionElsewhere, StoreError
+from sandbox_agent.errors import OwnerGone, SessionElsewhere, StoreError
+from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.postgres.connecting import Connection
 from sandbox_agent.store.postgres.names import spell
 
-LEASE_SECONDS = 30
 EPOCH_NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+NOBODY = ""
+"""The owner of a session that its node has handed on: whoever needs it may have it."""
 
 
 class Node(NamedTuple):
@@ -28,6 +32,13 @@ class Superseded(StoreError):
     """This server was started again elsewhere, with the same data directory."""
 
 
+class Beat(NamedTuple):
+    """What the database says when leases are renewed: its time in seconds since the epoch, and whether we drain."""
+
+    now: float
+    is_draining: bool
+
+
 class Acquired(NamedTuple):
     epoch: int
     last: int
@@ -35,29 +46,37 @@ class Acquired(NamedTuple):
     """When the newest entry was written."""
 
 
-async def register(connection: Connection, node_id: str) -> Node:
+async def register(connection: Connection, node_id: str, membership: Membership, version: str) -> Node:
+    """Nodes that are long gone and own nothing are forgotten."""
+    await connection.execute(
+        "DELETE FROM sandbox_agent.nodes WHERE expires < now() - interval '7 days'"
+        " AND NOT EXISTS (SELECT 1 FROM sandbox_agent.streams WHERE owner = nodes.id)"
+    )
     incarnation = await connection.fetchval(
-        "INSERT INTO sandbox_agent.nodes (id, incarnation, expires)"
-        " VALUES ($1, 1, now() + make_interval(secs => $2))"
-        " ON CONFLICT (id) DO UPDATE SET incarnation = nodes.incarnation + 1, expires = excluded.expires"
+        "INSERT INTO sandbox_agent.nodes (id, incarnation, expires, url, version)"
+        " VALUES ($1, 1, now() + make_interval(secs => $2), $3, $4)"
+        " ON CONFLICT (id) DO UPDATE SET incarnation = nodes.incarnation + 1, expires = excluded.expires,"
+        " url = excluded.url, version = excluded.version, is_draining = false, began = now()"
         " RETURNING incarnation",
         node_id,
-        float(LEASE_SECONDS),
+        membership.lease,
+        membership.url,
+        version,
     )
     return Node(node_id, incarnation)
 
 
-async def renew(connection: Connection, node: Node) -> float:
-    """Keep all leases of a node; gives the database's time in seconds since the epoch. Raises Superseded."""
-    now = await connection.fetchval(
-        "UPDATE sandbox_agent.nodes SET expires = now() + make_interval(secs => $3)"
-        " WHERE id = $1 AND incarnation = $2 RETURNING extract(epoch FROM clock_timestamp())::double precision",
+async def renew(connection: Connection, node: Node, lease: float) -> Beat:
+    """Keep all leases of a node for `lease` seconds. Raises Superseded."""
+    found = await connection.fetchrow(
+        "UPDATE sandbox_agent.nodes SET expires = now() + make_interval(secs => $3) WHERE id = $1 AND incarnation = $2"
+        " RETURNING extract(epoch FROM clock_timestamp())::double precision, is_draining",
         *node,
-        float(LEASE_SECONDS),
+        lease,
     )
-    if now is None:
+    if found is None:
         raise superseded(node)
-    return float(now)
+    return Beat(*found)
 
 
 async def hand_back(connection: Connection, node: Node) -> None:
@@ -74,8 +93,8 @@ async def hold_place(connection: Connection, node: Node) -> None:
         raise superseded(node)
 
 
-async def acquire(connection: Connection, node: Node, stream: StreamKey) -> Acquired:
-    """In a transaction. Raises SessionElsewhere, Superseded."""
+async def acquire(connection: Connection, node: Node, stream: StreamKey, *, lease: float, takes_over: bool) -> Acquired:
+    """In a transaction. Raises SessionElsewhere, Superseded, and OwnerGone where nothing is to be taken over."""
     await hold_place(connection, node)
     await connection.execute(
         "INSERT INTO sandbox_agent.streams (stream, last, ended, owner, incarnation, epoch)"  # noqa: S608
@@ -90,11 +109,19 @@ async def acquire(connection: Connection, node: Node, stream: StreamKey) -> Acqu
     owner = Node(found["owner"], found["incarnation"])
     if owner == node:
         return Acquired(found["epoch"], found["last"], found["ended"])
-    if owner.id != node.id and await _is_alive(connection, owner):
+    if owner.id != node.id and await _is_alive(connection, owner.id):
         session = stream.rpartition(":")[2]
         raise SessionElsewhere(
             f"session {session!r} belongs to another server (node {owner.id}): use that one, stop it, or try again "
-            f"{LEASE_SECONDS} s after it died",
+            f"{lease:g} s after it died",
+            sessionId=session,
+            node=owner.id,
+        )
+    if owner.id not in (node.id, NOBODY) and not takes_over:
+        session = stream.rpartition(":")[2]
+        raise OwnerGone(
+            f"session {session!r} lives at node {owner.id}, which is gone, and is not taken over here (takeover = "
+            "never): its history can be read; start that node again to go on",
             sessionId=session,
             node=owner.id,
         )
@@ -107,14 +134,25 @@ async def acquire(connection: Connection, node: Node, stream: StreamKey) -> Acqu
     return Acquired(epoch, found["last"], found["ended"])
 
 
+async def release(connection: Connection, node: Node, stream: StreamKey, epoch: int) -> None:
+    """Hand one stream on, to whoever needs it next. What is still written under our epoch is refused from now on."""
+    await connection.execute(
+        "UPDATE sandbox_agent.streams SET owner = $4, incarnation = 0, epoch = epoch + 1"
+        " WHERE stream = $1 AND owner = $2 AND epoch = $3",
+        spell(stream),
+        node.id,
+        epoch,
+        NOBODY,
+    )
+
+
 def superseded(node: Node) -> Superseded:
     return Superseded(
         f"another server has taken the place of this one (node {node.id}), with the same data directory: stop this one"
     )
 
 
-async def _is_alive(connection: Connection, node: Node) -> bool:
-    found = await connection.fetchval(
-        "SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND incarnation = $2 AND expires > now()", *node
-    )
+async def _is_alive(connection: Connection, node_id: str) -> bool:
+    """Whether the node is there, perhaps started again: then it takes its own sessions up again."""
+    found = await connection.fetchval("SELECT 1 FROM sandbox_agent.nodes WHERE id = $1 AND expires > now()", node_id)
     return found is not None

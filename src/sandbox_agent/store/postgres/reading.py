@@ -17,7 +17,8 @@ from sandbox_agent.store.records import DamagedRecord, decode_record
 _ROWS = 8
 """Rows of a history that are fetched at once: each has up to a quarter of a MiB."""
 _SESSIONS = (
-    "SELECT record, sessions.checksum, coalesce(streams.last, 0) AS last, agent, session, alias, cwd, updated, is_ended"
+    "SELECT record, sessions.checksum, coalesce(streams.last, 0) AS last, streams.owner,"
+    " agent, session, alias, cwd, updated, is_ended"
     " FROM sandbox_agent.sessions AS sessions"
     " LEFT JOIN sandbox_agent.streams AS streams ON streams.stream = sessions.stream"
 )
@@ -123,4 +124,5 @@ def _found(row: Any) -> Found:
         record = SessionRecord(agent=agent, session_id=session, alias=alias, cwd=cwd, updated=updated, ended=ended)
         return Found(record, is_damaged=True)
     record.event_count = row["last"]
+    record.owner = row["owner"] or None
     return Found(record, is_damaged=False)

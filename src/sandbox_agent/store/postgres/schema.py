@@ -43,7 +43,15 @@ _FIRST = (
     )""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_NODES = (
+    # Where other nodes reach it, and what its people want of it. Earlier servers leave these columns alone.
+    """ALTER TABLE sandbox_agent.nodes
+        ADD COLUMN url text NOT NULL DEFAULT '', ADD COLUMN version text NOT NULL DEFAULT '',
+        ADD COLUMN is_draining boolean NOT NULL DEFAULT false, ADD COLUMN began timestamptz NOT NULL DEFAULT now()""",
+    "CREATE INDEX streams_by_owner ON sandbox_agent.streams (owner)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _NODES)
 """Step N leads from version N to N+1. Steps are never changed, only added."""
 
 

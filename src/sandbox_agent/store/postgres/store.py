@@ -18,10 +18,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TypeGuard
 from weakref import WeakValueDictionary
 
 from sandbox_agent.core.ids import CONNECTION_PREFIX, AgentId, SessionId, SessionKey, StreamKey
-from sandbox_agent.errors import NotFound, SandboxAgentError, StoreError
+from sandbox_agent.errors import NodeDraining, NotFound, SandboxAgentError, SessionElsewhere, StoreError
 from sandbox_agent.store import paging
 from sandbox_agent.store.base import (
     Entry,
@@ -35,14 +36,17 @@ from sandbox_agent.store.base import (
 )
 from sandbox_agent.store.batches import ROW_BYTES, encode_lines
 from sandbox_agent.store.entries import Page
+from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.operations import Append, DeleteSession, Drop, PutSession, PutTurn
 from sandbox_agent.store.postgres import leases, reading, schema
 from sandbox_agent.store.postgres.committing import Committer, StreamState
 from sandbox_agent.store.postgres.connecting import Connection, Place, Readers, check_server
+from sandbox_agent.store.postgres.directory import Directory
 from sandbox_agent.store.postgres.upkeep import keep_up
 from sandbox_agent.store.records import encode_record
 from sandbox_agent.store.search import Findings, Query
 from sandbox_agent.store.sqlite.store import SqliteStore
+from sandbox_agent.version import __version__
 
 _MANY = 1000
 """Lines of a stream that may wait for a flush."""
@@ -58,8 +62,13 @@ _log = logging.getLogger("sandbox_agent.store")
 class PostgresStore:
     is_immediate = False
 
-    def __init__(self, url: str, data_dir: Path, *, retention: Retention, memory_bytes: int) -> None:
+    def __init__(
+        self, url: str, data_dir: Path, *, retention: Retention, memory_bytes: int, membership: Membership
+    ) -> None:
         """`data_dir` keeps the name of this node, and what nobody else needs. Raises ConfigError."""
+        self.directory: Directory
+        """The nodes that share the database; there once it is open."""
+        self._membership = membership
         self._place = Place(url)
         self._data_dir = data_dir
         self._retention = retention
@@ -84,20 +93,30 @@ class PostgresStore:
             try:
                 await check_server(connection, self._place)
                 await schema.migrate(connection, self._place)
-                self._node = await leases.register(connection, node_id(self._data_dir))
+                name = self._membership.node_id or node_id(self._data_dir)
+                self._node = await leases.register(connection, name, self._membership, __version__)
+                self._readers = Readers(self._place)
+                self.directory = Directory(self._node, self._readers)
                 await self._renew(connection)
             finally:
                 connection.terminate()
         except BaseException:
             await self._spool.close()
             raise
-        self._readers = Readers(self._place)
         self._streams.clear()
         self._updated.clear()
         self._moves = paging.MoveLog(f"{self._node.id}/{self._node.incarnation}")
         self._committer = Committer(self._place, self._node, self._lost)
         self._keeper = asyncio.create_task(
-            keep_up(self._readers, self._renew, self._superseded, self._retention, self._clock), name="store-keeper"
+            keep_up(
+                self._readers,
+                self._renew,
+                self._superseded,
+                self._retention,
+                self._clock,
+                lease=self._membership.lease,
+            ),
+            name="store-keeper",
         )
 
     async def close(self) -> None:
@@ -120,8 +139,7 @@ class PostgresStore:
         async with self._acquiring.setdefault(stream, asyncio.Lock()):
             state = self._streams.get(stream)
             if state is None or state.lost is not None or (state.epoch is None and state.last == 0):
-                async with self._reading() as connection, connection.transaction():
-                    found = await leases.acquire(connection, self._node, stream)
+                found = await self._acquire(stream)
                 state = self._streams.get(stream)
                 if state is None or state.lost is not None or (state.epoch is None and state.last == 0):
                     state = StreamState(stream, last=found.last, epoch=found.epoch, time=found.ended)
@@ -129,6 +147,22 @@ class PostgresStore:
             elif state.epoch is None:
                 await self._committed()
         return Lease(state.epoch or 0, state.last)
+
+    async def release(self, stream: StreamKey) -> None:
+        """Hand a stream on: another server may acquire it from now on, and here it is lost. Raises StoreError."""
+        state = self._streams.get(stream)
+        if state is None or state.epoch is None or state.lost is not None:
+            return
+        async with self._reading() as connection:
+            await leases.release(connection, self._node, stream, state.epoch)
+        session = stream.split(":", 2)[-1]
+        moved = SessionElsewhere(f"session {session!r} moves to another node", sessionId=session)
+        self._open_committer().lose(state, moved)
+
+    def told(self, stream: StreamKey) -> int:
+        """The newest entry that is committed: whoever follows the stream here has been told of all up to it."""
+        state = self._streams.get(stream)
+        return 0 if state is None else state.committed
 
     def lost(self, stream: StreamKey) -> SandboxAgentError | None:
         state = self._streams.get(stream)
@@ -184,7 +218,7 @@ class PostgresStore:
         if stream.startswith(CONNECTION_PREFIX):
             return self._spool.last_sequence(stream)
         state = self._streams.get(stream)
-        if state is not None and state.epoch is not None and state.lost is None:
+        if _is_ours(state):
             return state.last
         async with self._reading() as connection:
             return await reading.select_last(connection, stream)
@@ -195,7 +229,7 @@ class PostgresStore:
         while True:
             state = self._streams.get(stream)
             page = Page(after=max(after, 0), limit=limit, max_bytes=max_bytes)
-            if limit <= 0 or (state is not None and state.epoch is not None and page.after >= state.last):
+            if limit <= 0 or (_is_ours(state) and page.after >= state.last):
                 return []
             async with self._reading() as connection:
                 self._damaged += await reading.fill_page(connection, stream, page)
@@ -218,7 +252,9 @@ class PostgresStore:
         if before is not None and before != record.updated:
             self._moves.record(key, before)
         self._updated[key] = record.updated
+        record.owner = None  # who owns it stands with its lease, and may change without its record
         encoded, unfit = encode_record(record)
+        record.owner = self._node.id
         if unfit:
             _log.error("session %s of agent %s: wrong values for %s", record.session_id, record.agent, ", ".join(unfit))
         self.flush()
@@ -327,8 +363,22 @@ class PostgresStore:
 
     async def _renew(self, connection: Connection) -> None:
         asked = time.time()
-        now = await leases.renew(connection, self._node)
-        self._ahead = now - (asked + time.time()) / 2
+        beat = await leases.renew(connection, self._node, self._membership.lease)
+        self._ahead = beat.now - (asked + time.time()) / 2
+        self.directory.is_draining = beat.is_draining
+        self.directory.on_beat()
+
+    async def _acquire(self, stream: StreamKey) -> leases.Acquired:
+        if self.directory.is_draining:
+            raise NodeDraining(f"node {self._node.id} is draining and takes no sessions: use another node")
+        async with self._reading() as connection, connection.transaction():
+            return await leases.acquire(
+                connection,
+                self._node,
+                stream,
+                lease=self._membership.lease,
+                takes_over=self._membership.takes_over,
+            )
 
     def _clock(self) -> float:
         return time.time() + self._ahead
@@ -377,6 +427,11 @@ class PostgresStore:
             "restore the database from a backup",
             sessionId=key.session,
         )
+
+
+def _is_ours(state: StreamState | None) -> TypeGuard[StreamState]:
+    """Whether nobody else can have appended to it."""
+    return state is not None and state.epoch is not None and state.lost is None
 
 
 def node_id(data_dir: Path) -> str:

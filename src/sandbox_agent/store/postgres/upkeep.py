@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable
 from sandbox_agent.errors import StoreError
 from sandbox_agent.store.base import Retention
 from sandbox_agent.store.postgres.connecting import Connection, Readers
-from sandbox_agent.store.postgres.leases import LEASE_SECONDS, Superseded
+from sandbox_agent.store.postgres.leases import Superseded
 from sandbox_agent.store.postgres.writing import remove_aged, remove_beyond
 
-RENEW_SECONDS = LEASE_SECONDS / 6
 _RETENTION_SECONDS = 60.0
 _ROWS = 200
 _log = logging.getLogger("sandbox_agent.store")
@@ -25,12 +24,14 @@ async def keep_up(
     on_superseded: Callable[[Superseded], None],
     retention: Retention,
     clock: Callable[[], float],
+    *,
+    lease: float,
 ) -> None:
-    """Runs until cancelled, or until another server has taken our place."""
+    """Renew leases six times before they end. Runs until cancelled, or until another server has taken our place."""
     cleared = -_RETENTION_SECONDS
     while True:
         try:
-            async with asyncio.timeout(LEASE_SECONDS / 3), readers.lend() as connection:
+            async with asyncio.timeout(lease / 3), readers.lend() as connection:
                 await renew(connection)
                 if time.monotonic() - cleared > _RETENTION_SECONDS:
                     cleared = time.monotonic()
@@ -40,7 +41,7 @@ async def keep_up(
             return
         except (StoreError, TimeoutError) as error:
             _log.debug("leases were not renewed: %s", error)  # who writes says what is wrong
-        await asyncio.sleep(RENEW_SECONDS)
+        await asyncio.sleep(lease / 6)
 
 
 async def clear_out(connection: Connection, retention: Retention, now: float) -> None:
