@@ -59,7 +59,7 @@ async def _run(postgres: PostgresServer, home: Path) -> int:
         session = await first.new_session(title="cluster demo")
         say("node a", f"a client starts the session {session}: node a owns it")
         watched = await nodes.stream(second)
-        await second.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
+        await second.call("session/resume", {"sessionId": session, "cwd": str(home), "mcpServers": []})
         say("node b", "another client watches the same session from here")
         printing = asyncio.create_task(_print_as_it_comes("node b", watched))
         try:
@@ -97,11 +97,15 @@ async def _kill_and_go_on(
 
 
 async def _print_as_it_comes(who: str, events: Events) -> None:
-    shown = 0
+    shown: list[str] = []
+
+    def has_more(now: Events) -> bool:
+        return len(chunks(now)) > len(shown)
+
     while True:
-        await events.wait_until(lambda e: len(chunks(e)) > shown, deadline=600)
-        fresh = chunks(events)[shown:]
-        shown += len(fresh)
+        await events.wait_until(has_more, deadline=600)
+        fresh = chunks(events)[len(shown) :]
+        shown.extend(fresh)
         say(who, f"[cyan]sees: {' · '.join(fresh)}[/]")
 
 

@@ -191,6 +191,15 @@ def _(bench: Bench) -> None:
     assert "# TYPE" in bench.shell.text("api", "v1", "metrics")
 
 
+@row("api v1 nodes list", "api v1 nodes drain", "api v1 nodes resume")
+def _(bench: Bench) -> None:
+    assert bench.shell.json("api", "v1", "nodes", "list") == {"nodes": []}
+    for verb in ("drain", "resume"):
+        refused = bench.shell.run("api", "v1", "nodes", verb, "a")
+        assert b"not part of a cluster" in refused.stdout + refused.stderr
+        assert refused.returncode != 0
+
+
 @row("api v1 openapi")
 def _(bench: Bench) -> None:
     document = bench.shell.json("api", "v1", "openapi")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from support.cluster import chunks, cluster, history, prompt_later
 from support.postgres import PostgresServer
 
 
+@pytest.mark.promise("P-cluster-1")
 async def test_a_session_of_one_node_is_used_and_watched_at_another(postgres: PostgresServer, tmp_path: Path) -> None:
     async with cluster(postgres, tmp_path) as nodes:
         first, second = await nodes.start("a"), await nodes.start("b")
@@ -31,6 +34,7 @@ async def test_a_session_of_one_node_is_used_and_watched_at_another(postgres: Po
         assert len(await history(two, session)) == len(await history(one, session))
 
 
+@pytest.mark.promise("P-cluster-1")
 async def test_questions_cancels_and_settings_go_to_the_node_of_the_session(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

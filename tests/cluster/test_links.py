@@ -14,6 +14,7 @@ from support.link_proxy import State, link_proxy
 from support.postgres import PostgresServer
 
 
+@pytest.mark.promise("P-cluster-3")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("state", ["refused", "silent"])
 async def test_a_link_that_breaks_in_a_turn_costs_nothing_that_was_told(
@@ -51,6 +52,7 @@ async def test_a_node_that_cannot_be_reached_though_it_lives_is_named(postgres: 
         assert between.url in refused["error"]["message"]
 
 
+@pytest.mark.promise("P-cluster-9")
 async def test_who_has_not_the_cluster_token_gets_no_link(postgres: PostgresServer, tmp_path: Path) -> None:
     async with cluster(postgres, tmp_path) as nodes:
         first = await nodes.start("a", token="the-token-of-users")
@@ -93,6 +95,7 @@ async def test_nodes_with_other_tokens_say_what_is_wrong(postgres: PostgresServe
         assert TOKEN not in first.log_text() + second.log_text() + str(refused)
 
 
+@pytest.mark.promise("P-cluster-10")
 async def test_a_client_cannot_name_the_address_that_a_node_forwards_to(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

@@ -18,6 +18,9 @@ def ticks(count: int) -> list[str]:
     return [f"tick {number}" for number in range(1, count + 1)]
 
 
+@pytest.mark.promise("P-cluster-2")
+@pytest.mark.promise("P-cluster-3")
+@pytest.mark.promise("P-cluster-7")
 @pytest.mark.timeout(120)
 async def test_kill_9_of_the_owner_in_a_turn_is_told_and_a_third_node_goes_on(
     postgres: PostgresServer, tmp_path: Path
@@ -45,6 +48,7 @@ async def test_kill_9_of_the_owner_in_a_turn_is_told_and_a_third_node_goes_on(
         assert again["error"]["data"]["turnId"] == "long"  # it is never run again, at whichever node
 
 
+@pytest.mark.promise("P-cluster-6")
 @pytest.mark.timeout(120)
 async def test_a_paused_owner_writes_nothing_more_and_its_clients_follow_the_session(
     postgres: PostgresServer, tmp_path: Path
@@ -73,6 +77,7 @@ async def test_a_paused_owner_writes_nothing_more_and_its_clients_follow_the_ses
         assert chunks(seen_one) == chunks(seen_two) == kept
 
 
+@pytest.mark.promise("P-cluster-7")
 async def test_a_planned_stop_hands_the_session_on_at_once(postgres: PostgresServer, tmp_path: Path) -> None:
     async with cluster(postgres, tmp_path) as nodes:
         first, second = await nodes.start("a", lease_ms=30_000), await nodes.start("b", lease_ms=30_000)
@@ -92,6 +97,7 @@ async def test_a_planned_stop_hands_the_session_on_at_once(postgres: PostgresSer
         assert chunks(seen) == ["1", "2", *ticks(20), "1", "2", "3"]
 
 
+@pytest.mark.promise("P-cluster-8")
 async def test_with_takeover_never_history_is_read_and_a_prompt_says_why_it_cannot_go_on(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -131,6 +137,7 @@ async def test_a_database_that_is_away_for_seconds_delays_turns_at_all_nodes_and
         assert chunks(seen) == ["1", *ticks(60)] == chunks_kept(await history(one, session))
 
 
+@pytest.mark.promise("P-cluster-5")
 @pytest.mark.timeout(120)
 async def test_of_two_nodes_that_claim_at_once_one_wins_and_the_other_forwards(
     postgres: PostgresServer, tmp_path: Path

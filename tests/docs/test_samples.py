@@ -25,6 +25,8 @@ ELSEWHERE = {
     ("acp-versions", "json"): "tests/core/versions/test_updates.py",
     ("architecture", ""): "pictures",
     ("cli", ""): "tests/cli/test_docs.py",
+    ("cluster", "nginx"): "tests/cluster/test_balancer.py",
+    ("cluster", "text"): "a picture",
     ("cookbook-web", "python"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "ts"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "tsx"): "tests/distribution/test_cookbook.py",

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, ConnectionId
 from sandbox_agent.core.versions import Version
-from sandbox_agent.errors import StoreDegraded
+from sandbox_agent.errors import ShuttingDown, StoreDegraded
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.clients.stream import Stream
@@ -114,3 +114,15 @@ async def test_a_turn_that_was_cancelled_before_it_ran_is_told_to_all_who_sent_i
     old, new = given
     assert old["result"] == {"stopReason": "cancelled"}
     assert new["error"]["code"] == -32800
+
+
+async def test_a_turn_that_its_server_cut_off_is_not_said_to_be_worth_another_try() -> None:
+    store = MemoryStore(retention=KEEP_ALL)
+    connection = connected(store)
+    first = TurnIds(store, needs_memory=True)
+    assert await first.begin(KEY, "t", prompt(connection, 1))
+    stopped = frames.failure(b"1", ShuttingDown("the server is shutting down"))
+    first.answered(connection.id, 1, stopped, has_run=True)
+    again = prompt(connection, 2)
+    assert not await TurnIds(store, needs_memory=True).begin(KEY, "t", again)
+    assert b"agent_exited" in again.given[0]

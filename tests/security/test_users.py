@@ -44,6 +44,8 @@ FOR_ADMIN = {
     "DELETE /v1/config/mcp",
     "PUT /v1/config/skills",
     "DELETE /v1/config/skills",
+    "POST /v1/nodes/{id}/drain",
+    "POST /v1/nodes/{id}/resume",
 }
 FOR_ALL_WRITES = {"POST /v1/tickets", "POST /sign-in", "POST /sign-out"}
 """What is no GET and yet for all: getting in and out. The transports look at each message."""

@@ -45,6 +45,9 @@ _JSON = "application/json"
 CALLS = (
     Call(("health",), "GET", "/v1/health", "Show the server's health."),
     Call(("metrics",), "GET", "/v1/metrics", "Print metrics in the Prometheus format."),
+    Call(("nodes", "list"), "GET", "/v1/nodes", "List the nodes of a cluster."),
+    Call(("nodes", "drain"), "POST", "/v1/nodes/{id}/drain", "Have a node hand its sessions on."),
+    Call(("nodes", "resume"), "POST", "/v1/nodes/{id}/resume", "Have a drained node take sessions again."),
     Call(("openapi",), "GET", "/v1/openapi.json", "Print the OpenAPI document."),
     Call(("agents", "list"), "GET", "/v1/agents", "List agents.", flags=_CONFIG),
     Call(("agents", "show"), "GET", "/v1/agents/{agent}", "Show an agent.", flags=_CONFIG),

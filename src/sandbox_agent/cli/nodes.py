@@ -13,7 +13,7 @@ from sandbox_agent.cli.target import Target, run_async, target_options
 
 @click.group(cls=SuggestingGroup)
 def nodes() -> None:
-    """List the nodes of a cluster, and take them out of service."""
+    """List the nodes of a cluster and take them out of service."""
 
 
 @nodes.command("list")

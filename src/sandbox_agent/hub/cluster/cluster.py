@@ -82,7 +82,7 @@ class Cluster:
         self._store = store
         self._sessions = hub.sessions
         self._tasks = hub.tasks
-        self._patience = options.lease * 1.5 + 5.0
+        self._patience = options.lease * 1.5 + 2.0
         """Long enough for the lease of a node that has just died to end."""
         self._mirrors: dict[ConnectionId, dict[str, Mirror]] = {}
         self._routes: dict[SessionName, _Route] = {}

@@ -24,7 +24,7 @@ class Draining:
 
     async def finish(self) -> None:
         """Hand all sessions on before this node stops; returns when they are, or their turns have had their time."""
-        self._store.directory.is_draining = True
+        self._store.directory.is_stopping = True
         self._look()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=self._patience + 1.0)

@@ -14,11 +14,12 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.ids import ConnectionId, SessionKey
 from sandbox_agent.core.json_values import as_object, as_text, read_json
 from sandbox_agent.core.versions import Version
-from sandbox_agent.errors import AgentExited, RequestCancelled, StoreDegraded
+from sandbox_agent.errors import AgentExited, RequestCancelled, ShuttingDown, StoreDegraded
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.store.base import Store
 
 _REMEMBERED = 4096
+_STOPPING = f":{ShuttingDown.__new__(ShuttingDown).kind}"
 _NEVER_RAN = b""
 """Stored in place of an answer: the same turnId may be used again."""
 
@@ -34,6 +35,12 @@ class _Outcome(msgspec.Struct, omit_defaults=True, rename="camel"):
     @property
     def is_over(self) -> bool:
         return self.result is not UNSET or self.error is not UNSET
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether it ended because its server stopped: to say that of this one would have clients try again."""
+        said = as_object(read_json(bytes(self.error))) if isinstance(self.error, Raw) else {}
+        return as_text(as_object(said.get("data")).get("type")).endswith(_STOPPING)
 
     def answer(self, key: bytes, version: Version) -> bytes | None:
         """What a client of this version is answered; None if that is not known yet."""
@@ -91,7 +98,7 @@ class TurnIds:
             return False
         if is_known and stored != _NEVER_RAN:
             old = _Turn(key, turn_id, outcome=_read(stored))
-            if not _give(old, request):
+            if old.outcome.was_cut_off or not _give(old, request):
                 lost = "this turn was running when the server stopped; send it again under another turnId"
                 request.fail(AgentExited(lost, turnId=turn_id), key.session)
             return False

@@ -35,11 +35,17 @@ class Owner(NamedTuple):
 class Directory:
     def __init__(self, node: Node, readers: Readers) -> None:
         self.node = node
-        self.is_draining = False
-        """Whether this node takes no session that it does not have."""
+        self.is_to_drain = False
+        """Whether somebody wants this node to hand its sessions on, as far as the database has said."""
+        self.is_stopping = False
         self.on_beat: Callable[[], None] = lambda: None
         """Called whenever our leases were renewed."""
         self._readers = readers
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether this node takes no session that it does not have."""
+        return self.is_to_drain or self.is_stopping
 
     async def nodes(self) -> list[NodeRow]:
         """Every node that has ever used the database and was not removed from it, by id. Raises StoreError."""
@@ -76,5 +82,5 @@ class Directory:
         if done == "UPDATE 0":
             raise NotFound(f"there is no node {node_id!r}: GET /v1/nodes lists them")
         if node_id == self.node.id:
-            self.is_draining = is_draining
+            self.is_to_drain = is_draining
             self.on_beat()

@@ -365,7 +365,7 @@ class PostgresStore:
         asked = time.time()
         beat = await leases.renew(connection, self._node, self._membership.lease)
         self._ahead = beat.now - (asked + time.time()) / 2
-        self.directory.is_draining = beat.is_draining
+        self.directory.is_to_drain = beat.is_draining
         self.directory.on_beat()
 
     async def _acquire(self, stream: StreamKey) -> leases.Acquired:
