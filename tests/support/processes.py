@@ -58,8 +58,11 @@ class Watched:
         return result
 
     async def exit(self) -> ExitStatus:
+        """The exit, once it has been told: of a program that dies while it is started that is a moment later."""
         async with asyncio.timeout(DEADLINE):
-            return await self.running.wait()
+            status = await self.running.wait()
+        await self.until(lambda: status in self.seen)
+        return status
 
     def send(self, message: dict[str, Any]) -> None:
         self.running.write(msgspec.json.encode({"jsonrpc": "2.0", **message}))
