@@ -424,6 +424,19 @@ def test_a_session_that_cannot_be_woken_refuses_its_prompts_and_the_next_one_tri
     assert wire.woken == [SESSION, SESSION]
 
 
+def test_a_wake_that_fails_late_changes_nothing_for_a_new_session_that_has_the_id_meanwhile() -> None:
+    wire = Wire()
+    wire.open(SESSION, ALICE, is_live=False)
+    wire.prompt(ALICE, 1)
+    wire.apply(wire.relay.forget(SESSION, SessionEnded("deleted", sessionId=SESSION)))
+    wire.open(SESSION, ALICE)
+    wire.prompt(ALICE, 2, text="runs")
+    wire.prompt(ALICE, 3, text="waits")
+    wire.apply(wire.relay.wake_failed(SESSION, SessionEnded("gone", sessionId=SESSION)))
+    assert [message["id"] for _, _, message in wire.replies] == [1]
+    assert [call.key for call in wire.relay.sessions[SESSION].queue] == [b"3"]
+
+
 def test_cancel_reaches_prompts_that_wait_for_a_session_to_wake() -> None:
     wire = Wire()
     wire.open(SESSION, is_live=False)

@@ -29,6 +29,12 @@ def memory(server: Server) -> int:
     return int(pages) * 4096
 
 
+def peak_memory(server: Server) -> int:
+    """The most that it has ever had: what was held for a while counts too."""
+    (line,) = [one for one in Path(f"/proc/{server.pid}/status").read_text().splitlines() if one.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024
+
+
 @pytest.mark.promise("P-agent-3")
 async def test_a_flood_of_garbage_is_told_as_a_few_lines_and_a_count_and_keeps_nobody_waiting(tmp_path: Path) -> None:
     async with (
@@ -118,7 +124,7 @@ async def test_what_an_agent_says_too_early_or_too_often_costs_bounded_memory(tm
         before = memory(server)
         session = await rude.new_session()
         await rude.prompt(session, "go")
-        assert memory(server) - before < 80 * MIB
+        assert peak_memory(server) - before < 80 * MIB
 
 
 @pytest.mark.parametrize(("field", "value"), [("cwd", 5), ("mcpServers", "abc")])

@@ -26,7 +26,7 @@ from sandbox_agent.http.doors.opencode.table import Handlers, routes
 from support.raw import DEADLINE, request, upgrade
 from support.rpc import RpcClient, connected, is_permission, option_of_kind
 from support.served import TOKEN, client, problem, served
-from support.server import Server
+from support.server import Server, running_server
 from support.surface import filled_in, route_table
 
 pytestmark = pytest.mark.timeout(240)  # hundreds of requests, one after the other
@@ -331,6 +331,18 @@ async def test_a_revoked_token_closes_its_websocket_and_its_feed(server: Server,
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1008
             assert "revoked" in (await feed.aread()).decode()
+
+
+async def test_the_first_named_token_is_good_at_once_at_a_server_that_runs(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, "--token", TOKEN) as server,
+        httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=DEADLINE) as http,
+    ):
+        wrong = {"Authorization": "Bearer sat_wrong"}
+        assert (await http.get("/v1/health", headers=wrong)).status_code == 401
+        bearer = {"Authorization": f"Bearer {TokenFile(tmp_path / 'data').add('first', Right.READ)}"}
+        assert (await http.get("/v1/health", headers=bearer)).status_code == 200
+        assert (await http.get("/v1/health", headers=wrong)).status_code == 401
 
 
 async def test_a_damaged_file_lets_no_named_user_in_and_locks_nobody_else_out(server: Server, home: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 
@@ -164,11 +166,19 @@ def applied(mutant: Mutant) -> Iterator[None]:
     for each in owners:
         owner = getattr(owner, each)
     sound = owner.__dict__[name]
-    setattr(owner, name, _mutated(mutant, module, sound))
+    wrong = _mutated(mutant, module, sound)
+    places = [owner, *(each for each in _modules() if owner is module and each.__dict__.get(name) is sound)]
+    for place in places:  # whoever has imported a function has it by itself
+        setattr(place, name, wrong)
     try:
         yield
     finally:
-        setattr(owner, name, sound)
+        for place in places:
+            setattr(place, name, sound)
+
+
+def _modules() -> list[ModuleType]:
+    return [module for module in sys.modules.values() if isinstance(module, ModuleType)]
 
 
 def _mutated(mutant: Mutant, module: Any, sound: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 
 from simulation.campaign import look
 from simulation.mutants import MUTANTS, Mutant, applied
+from simulation.store_lives import simulate
 
 QUICK = {
     "the close of a connection forgets who waits at it": "every request is answered",
@@ -27,3 +28,14 @@ def test_an_old_bug_is_found_when_it_is_put_back(name: str) -> None:
         _, broken = look(0, 100)
     assert broken is not None
     assert broken.promise == QUICK[name]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "name", ["an error of the database is taken for 'no entries'", "the journal is cleared before the commit"]
+)
+def test_an_old_bug_of_the_store_is_found_in_its_own_lives(name: str) -> None:
+    (mutant,) = [mutant for mutant in MUTANTS if mutant.name == name]
+    with applied(mutant), pytest.raises(AssertionError):  # noqa: PT012 - one of them
+        for seed in range(40):
+            simulate(seed)

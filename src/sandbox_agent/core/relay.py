@@ -214,8 +214,12 @@ class Relay:
         return self._turns.next(session)
 
     def wake_failed(self, session_id: SessionId, error: SandboxAgentError) -> list[Effect]:
-        """Whoever waits for the session is told why it cannot go on."""
+        """Whoever waits for the session is told why it cannot go on.
+
+        Nothing for one that is live: it was made since, and has the id of the one that could not be woken."""
         session = self.sessions[session_id]
+        if session.is_live:
+            return []
         session.change(Change.FAILED)
         if not self._calls.is_opening(session_id):
             self._sessions.let_go(session)  # no replay comes any more

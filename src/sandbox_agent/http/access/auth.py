@@ -37,7 +37,7 @@ class Credentials:
         """Who holds this token: the owner of the server, or whom it was made for."""
         if self._has_token and hmac.compare_digest(token, self._token):
             return OWNER
-        return self.named.find(token) if self.named.exist else None
+        return self.named.find(token)
 
     def bearer(self, authorization: bytes) -> User | None:
         """Who sends this Authorization header."""

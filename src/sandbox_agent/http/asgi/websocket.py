@@ -70,6 +70,14 @@ async def send_within(send: Send, message: Message, seconds: float = STALL) -> N
         raise Stalled from None
 
 
+async def gone(scope: Scope) -> None:
+    """Return when the socket is lost, also while nobody receives from it: what its peer sent last may take for ever.
+
+    Our own server tells; where it does not, this never returns."""
+    lost: asyncio.Event = scope.get("gone") or asyncio.Event()
+    await lost.wait()
+
+
 async def close(send: Send, code: Close, reason: str) -> None:
     """Close with a reason, cut to the 123 bytes that a close frame can hold."""
     short = reason.encode()[:123].decode(errors="ignore")

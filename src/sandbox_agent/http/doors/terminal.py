@@ -15,7 +15,7 @@ import msgspec
 from sandbox_agent.errors import ClientError, Conflict, InvalidParams, TooLarge
 from sandbox_agent.http.asgi.exchange import query_values
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send
-from sandbox_agent.http.asgi.websocket import Close, accept, close, payload, send_within
+from sandbox_agent.http.asgi.websocket import Close, accept, close, gone, payload, send_within
 from sandbox_agent.http.doors.operations import TerminalQuery
 from sandbox_agent.hub.processes.process import Process
 from sandbox_agent.hub.processes.processes import Processes
@@ -66,7 +66,7 @@ class TerminalDoor:
         await receive()  # websocket.connect
         await accept(send, scope, [])
         viewer = _Viewer(self._processes, process, self._typing, send)
-        await viewer.run(receive, wanted)
+        await viewer.run(scope, receive, wanted)
 
 
 class _Viewer:
@@ -78,10 +78,11 @@ class _Viewer:
         self._size: TerminalSize | None = None
         self._resized = asyncio.Event()
 
-    async def run(self, receive: Receive, wanted: TerminalQuery) -> None:
+    async def run(self, scope: Scope, receive: Receive, wanted: TerminalQuery) -> None:
         reading = asyncio.create_task(self._read(receive))
         writing = asyncio.create_task(self._write(wanted.after))
-        tasks = {reading, writing}
+        leaving = asyncio.create_task(gone(scope))
+        tasks = {reading, writing, leaving}
         if wanted.resizes:
             self._process.on_resize.add(self._resized.set)
             tasks.add(asyncio.create_task(self._tell_resizes()))
@@ -89,7 +90,7 @@ class _Viewer:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            if not reading.done():
+            if writing.done():
                 await close(self._send, Close.NORMAL, "process has exited")
         finally:
             self._process.on_resize.discard(self._resized.set)

@@ -1,9 +1,11 @@
-"""The WebSocket protocol with bounds: on pongs for a peer that does not read, and on a handshake that fails.
+"""The WebSocket protocol with bounds: on pongs for a peer that does not read, on a handshake that fails, and on what is
+kept of one that has gone.
 
 It leans on uvicorn's protocol on top of `websockets`, of which it overrides five methods."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache, partial
 from typing import Any, ClassVar, cast
 
@@ -22,8 +24,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._app, self.app = self.app, self._serve
         self._pong = b""
         """The answer to the newest ping, while the peer does not read."""
+        self._gone = asyncio.Event()
 
     async def run_asgi(self) -> None:
+        self.scope["gone"] = self._gone  # type: ignore[typeddict-unknown-key]
         if self.sockets.is_stranger(self.transport):
             self.scope["admitted"] = partial(self.sockets.forget, self.transport)  # type: ignore[typeddict-unknown-key]
         await super().run_asgi()
@@ -35,7 +39,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.sockets.forget(self.transport)
+        while not self.queue.empty():
+            self.queue.get_nowait()  # nobody is there for whom it could be done
         super().connection_lost(exc)
+        self._gone.set()
 
     def shutdown(self) -> None:
         if self.handshake_initiated:

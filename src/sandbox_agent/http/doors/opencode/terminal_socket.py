@@ -11,7 +11,7 @@ import contextlib
 import msgspec
 
 from sandbox_agent.errors import Conflict
-from sandbox_agent.http.asgi.websocket import Close, accept, close, payload, send_within
+from sandbox_agent.http.asgi.websocket import Close, accept, close, gone, payload, send_within
 from sandbox_agent.http.doors.opencode.call import Call
 from sandbox_agent.http.doors.opencode.terminal_text import TerminalReader, TerminalText, without_first
 from sandbox_agent.hub.processes.process import Process
@@ -34,18 +34,18 @@ class TerminalSocket:
         await accept(self._call.send, self._call.scope, [])
         reading = asyncio.create_task(self._read())
         writing = asyncio.create_task(self._write(cursor))
+        tasks = {reading, writing, asyncio.create_task(gone(self._call.scope))}
         try:
-            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (reading, writing):
-                if task.done():
-                    task.result()
-            if not reading.done():
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if writing.done():
                 await close(self._call.send, Close.NORMAL, "")
         finally:
-            for task in (reading, writing):
+            for task in tasks:
                 task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.gather(reading, writing, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     def _cursor(self) -> int:
         """Anything that is no number is the beginning, as in OpenCode."""
