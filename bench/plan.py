@@ -56,13 +56,13 @@ def quick() -> list[Case]:
 
 
 def _felt(*, history: int, sessions: int) -> list[Case]:
-    """What people feel; the peer has no such commands, histories or lists."""
+    """What people feel; the peer has no such commands, histories or lists, but it can have an audience."""
     return [
         Case("commands", felt.run_commands, (OURS,), rounds=1),
         Case("first", felt.first_answer, (OURS,)),
         Case("websocket", partial(felt.over_websocket, times=1000), (OURS,)),
         *(
-            Case(f"audience-{n}", partial(felt.audience, clients=n, events=5_000), (OURS,), rounds=1)
+            Case(f"audience-{n}", partial(felt.audience, clients=n, events=5_000), (OURS, PEER), rounds=1)
             for n in (1, 10, 100)
         ),
         Case(f"history-{history}", partial(felt.open_history, events=history), (OURS,), rounds=1),

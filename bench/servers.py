@@ -204,10 +204,17 @@ class Ours(Server):
 
     def command(self) -> list[str]:
         config = self.folder / "config.toml"
-        config.write_text(f'[agents.stub]\ncommand = ["{build_program("stub_agent")}"]\n')
+        shared = 'isolation = "process"\n' if self._knows_isolation() else ""
+        config.write_text(f'[agents.stub]\ncommand = ["{build_program("stub_agent")}"]\n{shared}')
         program = Path(sys.executable).parent / "sandbox-agent"
         options = ["--port", str(self.port), "--config", str(config), "--store", self.store, *self.flags]
         return [str(program), "server", *options]
+
+    def _knows_isolation(self) -> bool:
+        """Whether the tree can be told that sessions may share the stub's process, as those of good agents do."""
+        if self.source is None:
+            return True
+        return "Isolation" in (self.source / "sandbox_agent/core/launch.py").read_text()
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -61,3 +61,16 @@ print(len(made))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert int(done.stdout) <= FEW_DATACLASSES
+
+
+def test_what_a_start_leaves_out_is_there_for_whoever_asks_for_it_later() -> None:
+    code = """
+import sys, sandbox_agent.serve
+left_out = [name for name in ("uvicorn.main", "logging.config", "configparser") if name not in sys.modules]
+import configparser, logging.config, uvicorn, uvicorn.main, uvicorn.server
+assert len(left_out) == 3, left_out
+assert callable(uvicorn.main.run) and callable(logging.config.dictConfig) and configparser.RawConfigParser()
+assert uvicorn.Server is uvicorn.server.Server is uvicorn.main.Server
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr

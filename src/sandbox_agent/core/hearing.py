@@ -91,6 +91,9 @@ class Hearing:
         running: Session | None = None
         held = self._sessions.held
         parse = frames.parse
+        name = kind = None  # of the line before: a neighbour is mostly of the same session and kind
+        session: Session | None = None
+        is_notable = False
         odd = 0
         for line in lines:
             if isinstance(line, OversizedLine):
@@ -107,10 +110,15 @@ class Hearing:
                 continue
             scope = frame.params
             if frame.id is UNSET and scope is not None and scope.session is not None:
-                session = held.get(scope.session)
                 update = scope.update
-                is_notable = update is not None and update.kind in _NOTABLE
-                if session is not None and session.is_plain and frame.method != CANCEL_REQUEST and not is_notable:
+                if scope.session != name:
+                    name = scope.session
+                    session = held.get(name)
+                if update is not None and update.kind != kind:
+                    kind = update.kind
+                    is_notable = kind in _NOTABLE
+                is_passed_on = update is None or not is_notable
+                if session is not None and session.is_plain and is_passed_on and frame.method != CANCEL_REQUEST:
                     if session is not running:
                         running, run = session, []
                         effects.append(Publish(session.id, run, session.connections))
@@ -118,7 +126,7 @@ class Hearing:
                     if update is not None and update.tool_kind is not None:
                         self._remember_kind(session, update)
                     continue
-            running = None
+            running = name = None  # what follows may change which sessions are held
             raw = frames.one_line(line)
             effects += self._answer(frame, raw) if frame.method is None else self._other(frame, raw)
         if odd > _TOLD_PER_BATCH:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
 
 from sandbox_agent.core.lines import OversizedLine
@@ -29,7 +28,9 @@ class Intake:
         self._store = store
         self._share = 1024
         """So many of this agent's lines take about `_SHARE_SECONDS`, as far as we have seen."""
-        self._waiting: deque[bytes | OversizedLine] = deque()
+        self._waiting: list[bytes | OversizedLine] = []
+        self._done = 0
+        """How many of those that wait have had their turn: taken out together, in the end."""
         self._is_sharing = False
         self._draining: asyncio.Task[None] | None = None
 
@@ -37,7 +38,7 @@ class Intake:
         if not self._waiting and len(lines) <= self._share:
             self._handle_timed(lines)
         else:
-            self._waiting.extend(lines)
+            self._waiting += lines
             if not self._is_sharing:
                 self._is_sharing = True
                 self._pause()
@@ -60,7 +61,11 @@ class Intake:
             self._resume()
 
     def _handle_share(self) -> None:
-        self._handle_timed([self._waiting.popleft() for _ in range(min(self._share, len(self._waiting)))])
+        lines = self._waiting[self._done : self._done + self._share]
+        self._done += len(lines)
+        if self._done == len(self._waiting):
+            self._waiting, self._done = [], 0
+        self._handle_timed(lines)
 
     def _handle_timed(self, lines: Lines) -> None:
         begun = time.perf_counter()

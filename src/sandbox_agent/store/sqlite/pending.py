@@ -63,17 +63,24 @@ class Pending:
     def take(self, max_bytes: int) -> list[Operation]:
         """The oldest operations, at least one if there is one. They stay here until they are settled."""
         with self._lock:
-            taken: list[Operation] = []
-            size = taken_size = 0
-            for operation in self._operations:
-                size += operation.size
-                if taken and size > max_bytes:
-                    break
-                taken.append(operation)
-                taken_size = size
+            if self.bytes <= max_bytes:
+                taken = list(self._operations)
+                self._in_flight_bytes = self.bytes
+            else:
+                taken = self._oldest(max_bytes)
             self._in_flight = len(taken)
-            self._in_flight_bytes = taken_size + len(taken) * _OVERHEAD
             return taken
+
+    def _oldest(self, max_bytes: int) -> list[Operation]:
+        taken: list[Operation] = []
+        size = 0
+        for operation in self._operations:
+            if taken and size + operation.size > max_bytes:
+                break
+            taken.append(operation)
+            size += operation.size
+        self._in_flight_bytes = size + len(taken) * _OVERHEAD
+        return taken
 
     def newer_than(self, number: int) -> list[Operation]:
         """All operations that were added after the one of that number."""
@@ -88,10 +95,14 @@ class Pending:
     def settle(self) -> None:
         """What was taken is in the database."""
         with self._lock:
-            for _ in range(self._in_flight):
-                self._forget(self._operations.popleft())
-            self.bytes -= self._in_flight_bytes
+            done = [self._operations.popleft() for _ in range(self._in_flight)]
             self._in_flight = 0
+            if len(self._operations) < len(done):
+                self._rebuild()  # which is less work than to forget one after the other
+            else:
+                self.bytes -= self._in_flight_bytes
+                for operation in done:
+                    self._forget(operation)
 
     def shrink(self, max_bytes: int, notice: Callable[[Append, int], bytes]) -> int:
         """Give up the oldest lines until at most `max_bytes` are held; say how many operations are lost.
