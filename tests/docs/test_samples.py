@@ -25,6 +25,7 @@ ELSEWHERE = {
     ("acp-versions", "json"): "tests/core/versions/test_updates.py",
     ("architecture", ""): "pictures",
     ("cli", ""): "tests/cli/test_docs.py",
+    ("clients", "json"): "tests/docs/test_clients_page.py",
     ("cookbook-web", "python"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "ts"): "tests/distribution/test_cookbook.py",
     ("cookbook-web", "tsx"): "tests/distribution/test_cookbook.py",
