@@ -108,7 +108,7 @@ async def check(clean: Clean, command: Path, python: Path, browser: Browser) -> 
     assert "hello" in clean.run(command, "run", "--agent", "mock", "hello")
     assert "hello" in clean.run(python, "-W", "error", "-c", SDK)
     with serving(clean, command) as url:
-        assert "Quickstart" in httpx.get(f"{url}/docs/quickstart").raise_for_status().text
+        assert "Quickstart" in httpx.get(f"{url}/docs/quickstart.html").raise_for_status().text
         inspector = Inspector(browser, url)
         await inspector.open()
         await inspector.start_session()

@@ -85,6 +85,7 @@ async def test_the_page_has_every_field_that_a_whole_conversation_shows(server: 
             await rpc.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}),
         ]
         await events.wait_for(lambda message: message.get("method") == "_sandboxagent/session/ended")
+        await events.wait_for(lambda message: "replayed" in _ours(message))
         for message in [rpc.initialized, *answers, *events.messages]:
             seen |= _ours(message)
     assert seen >= {"automatic", "replayed", "sessionEnd", "errorType", "readOnly"}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+from support.command import Shell, serving
 from support.node import CLIENTS, ROOT
 from support.pages import require_part, table
+from support.samples import samples
 
 STDIO = "`sandbox-agent stdio`"
 TESTED = (
@@ -46,3 +49,16 @@ def test_every_client_is_listed_with_the_version_that_is_installed() -> None:
 def test_no_folder_of_clients_is_left_out() -> None:
     folders = {path.name for path in CLIENTS.iterdir() if path.is_dir() and any(path.glob("*lock*"))}
     assert folders == {at for _, _, _, places, _ in TESTED for at in places} - {"dev"}
+
+
+def test_what_an_editor_is_told_to_run_speaks_acp(tmp_path: Path) -> None:
+    (shown,) = (one.text for one in samples("json") if one.page == "clients")
+    (entry,) = json.loads(shown)["agent_servers"].values()
+    assert (entry["command"], list(entry["env"])) == ("sandbox-agent", ["SANDBOX_AGENT_TOKEN"])
+    with serving(tmp_path, "--token", "t0ken") as served:
+        here = {"https://sandbox.example.com": served.env["SANDBOX_AGENT_ENDPOINT"], "claude": "mock"}
+        args = [here.get(word, word) for word in entry["args"]]
+        initialize = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+        shell = Shell(tmp_path / "editor", SANDBOX_AGENT_TOKEN="t0ken")
+        answer = json.loads(shell.text(*args, given=json.dumps(initialize) + "\n"))
+    assert answer["result"]["agentInfo"]["name"] == "mock"

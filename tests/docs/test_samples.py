@@ -25,6 +25,7 @@ ELSEWHERE = {
     ("acp-versions", "json"): "tests/core/versions/test_updates.py",
     ("architecture", ""): "pictures",
     ("cli", ""): "tests/cli/test_docs.py",
+    ("clients", "json"): "tests/docs/test_clients_page.py",
     ("cluster", "nginx"): "tests/cluster/test_balancer.py",
     ("cluster", "text"): "a picture",
     ("cookbook-web", "python"): "tests/distribution/test_cookbook.py",
