@@ -167,6 +167,7 @@ def _join_cluster(hub: Hub, store: Store, settings: Settings, token: str) -> Non
             token=token,
             ca_file=settings.node_ca_file,
             lease=settings.lease_ms / 1000,
+            takes_over=settings.takeover == "auto",
             drain=settings.drain_ms / 1000,
         )
         Cluster(hub, store, options)
@@ -264,6 +265,7 @@ def _parts(
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
         cluster_token=settings.cluster_token,
+        node_ca_file=settings.node_ca_file,
         default_agent=settings.default_agent,
         opencode_stream_bytes=settings.opencode_stream_bytes,
         opencode_sessions=settings.opencode_sessions,
@@ -278,7 +280,9 @@ def _credentials(settings: Settings, port: int) -> Credentials:
             f"--no-token lets everybody in, but {str(settings.data_path)!r} has named tokens: start without "
             f"--no-token, or remove {FILE} there"
         )
-    return Credentials(settings.token, cookie_name=f"sandbox-agent-{port}", named=named)
+    return Credentials(
+        settings.token, cookie_name=f"sandbox-agent-{port}", named=named, cluster_token=settings.cluster_token
+    )
 
 
 def _config_secrets(settings: Settings) -> list[str]:

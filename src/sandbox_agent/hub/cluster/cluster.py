@@ -47,6 +47,7 @@ _TRIES = 4
 _ROUTES = 100_000
 _READ_HERE = frozenset(f"_sandboxagent/session/{name}" for name in ("events", "get", "list", "list_models", "search"))
 """Answered from the database, whoever owns the session."""
+_OF_THE_NODE = ("_sandboxagent/fs/", "_sandboxagent/process/")
 _ELSEWHERE = frozenset(error.__new__(error).kind for error in (SessionElsewhere, ShuttingDown, NodeDraining))
 _log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     ca_file: str | None
     lease: float
+    takes_over: bool
     drain: float
     """Seconds that running turns may take to end before their sessions are handed on."""
 
@@ -78,6 +80,7 @@ class Cluster:
     def __init__(self, hub: Hub, store: PostgresStore, options: ClusterOptions) -> None:
         self.directory = store.directory
         self.node = store.directory.node.id
+        self.takes_over = options.takes_over
         self._hub = hub
         self._store = store
         self._sessions = hub.sessions
@@ -114,6 +117,9 @@ class Cluster:
         if self._sessions.resolve_held(target) is not None:
             return False
         mirror = self._known(connection, target)
+        if mirror is None and method.startswith(_OF_THE_NODE):
+            self._tasks.answer(request, self._forward(request))  # on the disk of the session's node, not on ours
+            return True
         if mirror is None:
             return False
         key = self._routes[target].key
