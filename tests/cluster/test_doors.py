@@ -9,6 +9,7 @@ import pytest
 
 from support.cluster import chunks, cluster
 from support.doors import DOORS, client_at
+from support.opencode import following, opencode
 from support.postgres import PostgresServer
 
 
@@ -49,3 +50,23 @@ async def test_a_client_of_the_other_version_of_acp_uses_a_session_of_another_no
             await two.events.wait_for(lambda m: idle in str(m).replace("'", '"') and "end_turn" in str(m))
             told = [m for m in two.events.messages if "agent_message_chunk" in str(m)]
             assert len(told) >= 3
+
+
+@pytest.mark.timeout(120)
+async def test_opencode_at_another_node_reads_prompts_and_is_told_as_it_happens(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async with cluster(postgres, tmp_path) as nodes:
+        first, second = await nodes.start("a"), await nodes.start("b")
+        async with opencode(first.url) as one, opencode(second.url) as two, following(two) as heard:
+            session = await one.new_session()
+            await one.prompt(session, "hello there")
+            await heard.until(
+                lambda h: len(h.messages(session)) == 2 and "completed" in str(h.messages(session)[1]["info"])
+            )
+            assert "hello there" in str(heard.messages(session)[1]["parts"])
+            assert [m["info"]["role"] for m in await two.messages(session)] == ["user", "assistant"]
+            said = await two.prompt(session, "and again")
+            assert "and again" in str(said["parts"])
+            assert await two.messages(session) == await one.messages(session)
+            assert [each["id"] for each in await two.get("/session")] == [session]

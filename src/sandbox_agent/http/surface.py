@@ -67,8 +67,7 @@ class Parts(msgspec.Struct, frozen=True):
 def build_app(parts: Parts) -> App:
     gate = Gate(parts.credentials, parts.hosts, parts.cors)
     attendance = Attendance(parts.credentials.named, parts.hub.user_ended)
-    elsewhere = Elsewhere(parts.hub, parts.cluster_token, parts.node_ca_file)
-    return App(build_routes(parts), gate, parts.telemetry, parts.limits, attendance, elsewhere.serve)
+    return App(build_routes(parts), gate, parts.telemetry, parts.limits, attendance, _elsewhere(parts).serve)
 
 
 def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
@@ -153,6 +152,10 @@ def _link(parts: Parts) -> link.LinkDoor:
     return link.LinkDoor(parts.hub, parts.cluster_token, body_limit=parts.body_limit)
 
 
+def _elsewhere(parts: Parts) -> Elsewhere:
+    return Elsewhere(parts.hub, parts.cluster_token, parts.node_ca_file)
+
+
 def _opencode(parts: Parts) -> OpenCodeParts:
     return OpenCodeParts(
         parts.hub,
@@ -165,6 +168,7 @@ def _opencode(parts: Parts) -> OpenCodeParts:
         ticket_seconds=parts.credentials.tickets.lifetime,
         stream_bytes=parts.opencode_stream_bytes,
         sessions_held=parts.opencode_sessions,
+        forward=_elsewhere(parts).forward,
     )
 
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import ssl
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from sandbox_agent.core.ids import SessionName
 from sandbox_agent.errors import NodeUnreachable, NotFound
@@ -51,11 +51,16 @@ class Elsewhere:
         cluster = self._hub.cluster
         if cluster is None or not scope["path"].startswith("/v1/"):
             return False
-        if any(name == ON_BEHALF for name, _ in scope["headers"]):
-            return False  # it has come from a node: it goes no further
         named = dict(parse_qsl(scope["query_string"].decode("latin-1"))) if scope["query_string"] else {}
         node = named.get("node") or await self._owner(cluster, scope, named.get("sessionId"))
         if node is None or node == cluster.node:
+            return False
+        return await self.forward(node, scope, receive, send)
+
+    async def forward(self, node: str, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Have a node answer; False for a request that has come from a node. Raises NotFound, NodeUnreachable."""
+        cluster = self._hub.cluster
+        if cluster is None or any(name == ON_BEHALF for name, _ in scope["headers"]):
             return False
         row = next((row for row in await cluster.directory.nodes() if row.id == node), None)
         if row is None:
@@ -84,7 +89,8 @@ class Elsewhere:
     async def _pass_on(self, node: str, url: str, exchange: Exchange) -> None:
         scope = exchange.scope
         query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1"), True) if pair[0] != "node"]
-        path = quote(scope["path"]) + (f"?{urlencode(query)}" if query else "")
+        path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+        path += f"?{urlencode(query)}" if query else ""
         kept = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
         bearer = f"Bearer {self._token}".encode()
         headers = [*kept, (b"authorization", bearer), (ON_BEHALF, describe(user_of(scope)))]

@@ -34,6 +34,7 @@ from sandbox_agent.errors import (
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request, named, read_ours
 from sandbox_agent.hub.cluster.draining import Draining
+from sandbox_agent.hub.cluster.growing import tell_growth
 from sandbox_agent.hub.cluster.links import Links
 from sandbox_agent.hub.cluster.mirror import Forwarded, Mirror
 from sandbox_agent.hub.cluster.strays import Stray, Strays
@@ -96,6 +97,7 @@ class Cluster:
         self._strays = Strays(self._bring_back, store.directory, hub.tasks, every=min(0.5, options.lease / 10))
         self.draining = Draining(hub, store, patience=options.drain)
         hub.join(self)
+        hub.tasks.start(tell_growth(hub.sessions, store.directory))
 
     def forwards(self, request: Request) -> bool:
         """Whether a request is not for this node, as far as can be said at once: then it is answered, sooner or later.
@@ -201,10 +203,6 @@ class Cluster:
         after = mirror.follows.pop(key, None)
         if after is not None:
             self._strays.add(mirror.connection, key, after)
-
-    def grown(self, key: SessionKey, first: int) -> None:
-        if self._sessions.growth.is_followed:
-            self._sessions.growth.tell(key, first)
 
     def mirror_lost(self, mirror: Mirror, reason: str) -> None:
         """Requests that may be repeated go to whoever has their session next; the client follows it there."""

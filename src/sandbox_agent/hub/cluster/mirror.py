@@ -41,7 +41,6 @@ class Answering(Protocol):
     def moved(self, mirror: Mirror, key: SessionKey) -> None:
         """The other node has the session no more."""
 
-    def grown(self, key: SessionKey, first: int) -> None: ...
     def mirror_lost(self, mirror: Mirror, reason: str) -> None: ...
 
 
@@ -169,7 +168,6 @@ class Mirror:
                 if frame.is_request:
                     self.asks.add(frame.key)
         self.connection.deliver(key.session, key.stream, sequence, lines)
-        self._cluster.grown(key, sequence)
 
     def _take(self, session: SessionId | None, line: bytes) -> None:
         frame = frames.parse(line)
