@@ -6,11 +6,14 @@ import asyncio
 from pathlib import Path
 
 import httpx
+import pytest
 
 from sandbox_agent.core.users import Right
 from sandbox_agent.http.access.tokens import TokenFile
 from support.cluster import TOKEN, chunks, cluster
 from support.postgres import PostgresServer
+
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
 
 
 async def test_files_and_processes_of_a_node_are_reached_at_another(postgres: PostgresServer, tmp_path: Path) -> None:

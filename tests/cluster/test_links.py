@@ -14,9 +14,10 @@ from support.link_proxy import State, link_proxy
 from support.postgres import PostgresServer
 from support.tls import make_certificate, tls_proxy
 
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
+
 
 @pytest.mark.promise("P-cluster-3")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("state", ["refused", "silent"])
 async def test_a_link_that_breaks_in_a_turn_costs_nothing_that_was_told(
     postgres: PostgresServer, tmp_path: Path, state: State
@@ -27,9 +28,9 @@ async def test_a_link_that_breaks_in_a_turn_costs_nothing_that_was_told(
         one, two = await nodes.client(first), await nodes.client(second)
         session = await one.new_session()
         seen_one, seen_two = await nodes.stream(one), await nodes.stream(two)
+        await one.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         prompting = asyncio.create_task(two.prompt(session, "slow 60"))
         await seen_two.wait_until(lambda e: len(chunks(e)) > 5)
-        await one.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         before = len(chunks(seen_two))
         between.set(state)
         await seen_one.wait_until(lambda e: len(chunks(e)) > 25)  # the owner goes on, and has the session all the time
