@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from functools import partial
 
 import msgspec
@@ -19,7 +20,7 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionKey, SessionName
 from sandbox_agent.core.json_values import as_object, as_text, read_json
-from sandbox_agent.core.methods import CANCEL_REQUEST, PROMPT, ClientCall, client_call
+from sandbox_agent.core.methods import CANCEL_REQUEST, PROMPT, RUNTIME_ERROR, ClientCall, client_call
 from sandbox_agent.errors import (
     NodeDraining,
     NodeUnreachable,
@@ -28,6 +29,7 @@ from sandbox_agent.errors import (
     ShuttingDown,
     UnknownSession,
 )
+from sandbox_agent.history.wording import version_at
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request, named, read_ours
 from sandbox_agent.hub.cluster.draining import Draining
@@ -35,7 +37,7 @@ from sandbox_agent.hub.cluster.growing import tell_growth
 from sandbox_agent.hub.cluster.links import Links
 from sandbox_agent.hub.cluster.mirror import Forwarded, Mirror
 from sandbox_agent.hub.cluster.routes import Lines, Route, Routes
-from sandbox_agent.hub.cluster.strays import Stray, Strays
+from sandbox_agent.hub.cluster.strays import UNKNOWN, Stray, Strays
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store.base import SessionRecord
 from sandbox_agent.store.postgres.store import PostgresStore
@@ -234,7 +236,7 @@ class Cluster:
         mirror = await self._mirror(connection, node)
         await self._strays.settle(connection, record.key)
         self._routes.remember(target, Route(node, record.key))
-        mirror.send(request, record.key, record.event_count)
+        mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
         return True
 
     async def _notify(self, connection: Connection, name: SessionName, frame: Frame, raw: bytes) -> None:
@@ -260,11 +262,15 @@ class Cluster:
         """Have a client follow a session again, wherever it is. Raises why it cannot be just now."""
         record = await self._sessions.look_up(SessionName(key.session, key.agent))
         node = await self._place(record)
+        if stray.after == UNKNOWN:
+            stray.after = record.event_count
+            connection.deliver_own(key.session, _moved(key))
         if node is None:
             record = await self._sessions.resolve(SessionName(key.session, key.agent))
             await self._sessions.attach.follow(connection, record, stray.after, told=partial(setattr, stray, "after"))
         else:
-            await (await self._mirror(connection, node)).follow(key, stray.after)
+            is_counted = _is_counted(connection, record)
+            await (await self._mirror(connection, node)).follow(key, stray.after, is_counted=is_counted)
 
     async def _mirror(self, connection: Connection, node: str) -> Mirror:
         """Raises NodeUnreachable."""
@@ -280,6 +286,16 @@ class Cluster:
     def _known(self, connection: Connection, target: SessionName) -> Mirror | None:
         route = self._routes.get(target)
         return None if route is None else self._mirrors.get(connection.id, {}).get(route.node)
+
+
+def _is_counted(connection: Connection, record: SessionRecord) -> bool:
+    """Whether what the client is told of the session are entries of its history, and not translations."""
+    return connection.client.hears_all or version_at(record.spoken, sys.maxsize) is connection.version
+
+
+def _moved(key: SessionKey) -> bytes:
+    message = "the session has moved to another node: read its history for what you may have missed"
+    return frames.notification(RUNTIME_ERROR, {"sessionId": key.session, "code": "session_moved", "message": message})
 
 
 def _kind(line: bytes) -> str:
