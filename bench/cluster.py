@@ -54,6 +54,11 @@ async def _run(postgres: PostgresServer, home: Path, wanted: argparse.Namespace)
             "postgresql": lambda text: _turn(owner, session, text),
             "another node": lambda text: _turn(other, session, text),
         }
+        hops: dict[str, Callable[[str], Awaitable[float]]] = {
+            "at the owner": lambda text: _ask(owner, session),
+            "at another node": lambda text: _ask(other, session),
+        }
+        await _compare("a request that writes nothing, ms", hops, "", wanted.rounds * 100, lambda took: took * 1000)
         await _compare("one small turn, ms", ways, "chunks 1 1", wanted.rounds * 20, lambda took: took * 1000)
         text = f"chunks {wanted.events} 50"
         await _compare("a stream, events/s", ways, text, wanted.rounds, lambda took: wanted.events / took)
@@ -74,6 +79,7 @@ async def _compare(
             if turn:  # the first is for caches
                 took[name].append(figure(seconds))
     print(title, "· ".join(f"{name}: {statistics.median(found):,.2f} " for name, found in took.items()), flush=True)
+    print("  best:", "· ".join(f"{name}: {min(found):,.2f} " for name, found in took.items()), flush=True)
 
 
 async def _turn(client: RpcClient, session: str, text: str) -> float:
@@ -83,6 +89,12 @@ async def _turn(client: RpcClient, session: str, text: str) -> float:
     took = time.perf_counter() - began
     assert answer["result"]["stopReason"] == "end_turn", answer
     return took
+
+
+async def _ask(client: RpcClient, session: str) -> float:
+    began = time.perf_counter()
+    await client.call("_sandboxagent/session/take_back", {"sessionId": session, "promptId": "none"})
+    return time.perf_counter() - began
 
 
 async def _memory(node: Server, owner: RpcClient, other: RpcClient, count: int) -> None:

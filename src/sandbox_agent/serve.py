@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -44,6 +44,9 @@ from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import Retention, Store, open_store, secret_of
 from sandbox_agent.store.membership import Membership
+
+if TYPE_CHECKING:
+    from sandbox_agent.hub.cluster.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -306,6 +309,7 @@ class _Server(uvicorn.Server):
         self._hub = hub
         self._on_started = on_started
         self._ending = asyncio.Event()
+        self._hurrying = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -335,8 +339,18 @@ class _Server(uvicorn.Server):
         self._ending.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._ending.is_set():
+            self._hurrying.set()
         super().handle_exit(sig, frame)
         self._ending.set()
+
+    async def _drain(self, cluster: Cluster) -> None:
+        """Hand the sessions on to other nodes, unless somebody has no time for that."""
+        work = [asyncio.create_task(cluster.draining.finish()), asyncio.create_task(self._hurrying.wait())]
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
 
     async def main_loop(self) -> None:
         """As uvicorn's, which looks ten times a second whether it is to end, and ticks once for ten looks."""
@@ -354,8 +368,8 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
-        if self._hub.cluster is not None and not self.force_exit:
-            await self._hub.cluster.draining.finish()
+        if self._hub.cluster is not None:
+            await self._drain(self._hub.cluster)
         await self._hub.close()
         await super().shutdown(sockets)
 

@@ -13,6 +13,7 @@ import pytest
 from support.cluster import LEASE_MS, chunks, chunks_kept, cluster, history, prompt_later, until_answered
 from support.postgres import PostgresServer
 from support.rpc import RpcClient
+from support.waiting import until
 
 pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
 
@@ -151,6 +152,21 @@ async def test_of_two_nodes_that_claim_at_once_one_wins_and_the_other_forwards(
             assert answer["result"]["stopReason"] == "end_turn", answer
         for session in sessions:
             assert chunks_kept(await history(two, session)) == ["1", "2"]  # run once, though sent to both
+
+
+async def test_a_second_signal_stops_a_node_without_waiting_for_its_turns(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async with cluster(postgres, tmp_path) as nodes:
+        first = await nodes.start("a", drain_ms=600_000)
+        one = await nodes.client(first)
+        session = await one.new_session()
+        seen = await nodes.stream(one)
+        await prompt_later(one, session, "hang")
+        await seen.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started")
+        first.process.terminate()
+        await until(lambda: "draining" in first.log_text())
+        assert await first.stop(deadline=30) == 0
 
 
 async def owned(client: RpcClient, name: str) -> int:
