@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandbox_agent.agents import Catalog
 from sandbox_agent.core.budget import Budget
@@ -43,6 +43,9 @@ from sandbox_agent.redaction import Redactor, secrets_of
 from sandbox_agent.settings import Settings
 from sandbox_agent.store import Retention, Store, open_store, secret_of
 from sandbox_agent.store.membership import Membership
+
+if TYPE_CHECKING:
+    from sandbox_agent.hub.cluster.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 _LAST_REQUESTS = 1
@@ -167,6 +170,7 @@ def _join_cluster(hub: Hub, store: Store, settings: Settings, token: str) -> Non
             token=token,
             ca_file=settings.node_ca_file,
             lease=settings.lease_ms / 1000,
+            takes_over=settings.takeover == "auto",
             drain=settings.drain_ms / 1000,
         )
         Cluster(hub, store, options)
@@ -264,6 +268,7 @@ def _parts(
         request_timeout=settings.acp_request_timeout_ms / 1000,
         body_limit=settings.max_body_bytes,
         cluster_token=settings.cluster_token,
+        node_ca_file=settings.node_ca_file,
         default_agent=settings.default_agent,
         opencode_stream_bytes=settings.opencode_stream_bytes,
         opencode_sessions=settings.opencode_sessions,
@@ -278,7 +283,9 @@ def _credentials(settings: Settings, port: int) -> Credentials:
             f"--no-token lets everybody in, but {str(settings.data_path)!r} has named tokens: start without "
             f"--no-token, or remove {FILE} there"
         )
-    return Credentials(settings.token, cookie_name=f"sandbox-agent-{port}", named=named)
+    return Credentials(
+        settings.token, cookie_name=f"sandbox-agent-{port}", named=named, cluster_token=settings.cluster_token
+    )
 
 
 def _config_secrets(settings: Settings) -> list[str]:
@@ -302,6 +309,7 @@ class _Server(Server):
         self._hub = hub
         self._on_started = on_started
         self._ending = asyncio.Event()
+        self._hurrying = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -331,8 +339,18 @@ class _Server(Server):
         self._ending.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._ending.is_set():
+            self._hurrying.set()
         super().handle_exit(sig, frame)
         self._ending.set()
+
+    async def _drain(self, cluster: Cluster) -> None:
+        """Hand the sessions on to other nodes, unless somebody has no time for that."""
+        work = [asyncio.create_task(cluster.draining.finish()), asyncio.create_task(self._hurrying.wait())]
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
 
     async def main_loop(self) -> None:
         """As uvicorn's, which looks ten times a second whether it is to end, and ticks once for ten looks."""
@@ -350,8 +368,8 @@ class _Server(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
-        if self._hub.cluster is not None and not self.force_exit:
-            await self._hub.cluster.draining.finish()
+        if self._hub.cluster is not None:
+            await self._drain(self._hub.cluster)
         await self._hub.close()
         await super().shutdown(sockets)
 

@@ -21,6 +21,8 @@ from support.rpc import open_client
 from support.samples import ROOT
 from support.server import Server
 
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
+
 SEQUENCES = {"_meta": {"sandboxagent.dev": {"sequences": True}}}
 
 

@@ -10,6 +10,8 @@ import pytest
 from support.cluster import chunks, cluster, history, prompt_later
 from support.postgres import PostgresServer
 
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
+
 
 @pytest.mark.promise("P-cluster-1")
 async def test_a_session_of_one_node_is_used_and_watched_at_another(postgres: PostgresServer, tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from websockets.exceptions import InvalidStatus
 from support.cluster import TOKEN, chunks, chunks_kept, cluster, history, prompt_later
 from support.link_proxy import State, link_proxy
 from support.postgres import PostgresServer
+from support.tls import make_certificate, tls_proxy
+
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
 
 
 @pytest.mark.promise("P-cluster-3")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("state", ["refused", "silent"])
 async def test_a_link_that_breaks_in_a_turn_costs_nothing_that_was_told(
     postgres: PostgresServer, tmp_path: Path, state: State
@@ -26,9 +28,9 @@ async def test_a_link_that_breaks_in_a_turn_costs_nothing_that_was_told(
         one, two = await nodes.client(first), await nodes.client(second)
         session = await one.new_session()
         seen_one, seen_two = await nodes.stream(one), await nodes.stream(two)
+        await one.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         prompting = asyncio.create_task(two.prompt(session, "slow 60"))
         await seen_two.wait_until(lambda e: len(chunks(e)) > 5)
-        await one.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         before = len(chunks(seen_two))
         between.set(state)
         await seen_one.wait_until(lambda e: len(chunks(e)) > 25)  # the owner goes on, and has the session all the time
@@ -134,3 +136,21 @@ async def test_a_slow_reader_at_another_node_gets_everything_and_delays_nobody(
         await seen.wait_until(lambda e: len(chunks(e)) == 4_002)
         assert [int(text.split()[0]) for text in chunks(seen)[1:-1]] == list(range(1, 4_001))
         assert seen.ids == list(range(1, len(seen.ids) + 1))
+
+
+async def test_links_and_forwarded_requests_use_tls_and_believe_only_known_authorities(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    key, cert = await asyncio.to_thread(make_certificate, tmp_path)
+    async with cluster(postgres, tmp_path) as nodes, tls_proxy(key, cert) as front:
+        first = await nodes.start("a", node_url=front.url)
+        front.target = first.port
+        second = await nodes.start("b", node_ca_file=cert)
+        third = await nodes.start("c", lease_ms=1000)
+        one, two, three = [await nodes.client(node) for node in (first, second, third)]
+        session = await one.new_session()
+        assert (await two.prompt(session, "chunks 3 1"))["result"]["stopReason"] == "end_turn"
+        assert (await two.http.get("/v1/fs/stat", params={"path": "/", "node": "a"})).status_code == 200
+        refused = await three.prompt(session, "hello")
+        assert "certificate" in refused["error"]["message"], refused
+        assert (await three.http.get("/v1/fs/stat", params={"path": "/", "node": "a"})).status_code == 503

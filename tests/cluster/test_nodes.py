@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.cluster import cluster
 from support.postgres import PostgresServer
+
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
 
 
 async def nodes_command(url: str, *words: str) -> str:

@@ -12,6 +12,10 @@ import pytest
 
 from support.cluster import LEASE_MS, chunks, chunks_kept, cluster, history, prompt_later, until_answered
 from support.postgres import PostgresServer
+from support.rpc import RpcClient
+from support.waiting import until
+
+pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
 
 
 def ticks(count: int) -> list[str]:
@@ -21,7 +25,6 @@ def ticks(count: int) -> list[str]:
 @pytest.mark.promise("P-cluster-2")
 @pytest.mark.promise("P-cluster-3")
 @pytest.mark.promise("P-cluster-7")
-@pytest.mark.timeout(120)
 async def test_kill_9_of_the_owner_in_a_turn_is_told_and_a_third_node_goes_on(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -49,7 +52,6 @@ async def test_kill_9_of_the_owner_in_a_turn_is_told_and_a_third_node_goes_on(
 
 
 @pytest.mark.promise("P-cluster-6")
-@pytest.mark.timeout(120)
 async def test_a_paused_owner_writes_nothing_more_and_its_clients_follow_the_session(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -87,12 +89,12 @@ async def test_a_planned_stop_hands_the_session_on_at_once(postgres: PostgresSer
         await two.prompt(session, "chunks 2 1")
         running = asyncio.create_task(two.prompt(session, "slow 20"))
         await seen.wait_until(lambda e: len(chunks(e)) > 4)
-        stopping = asyncio.create_task(first.stop())
+        stopping = asyncio.create_task(first.stop(deadline=40))
         assert (await running)["result"]["stopReason"] == "end_turn"  # it is waited for
         stopped = time.monotonic()
         assert await stopping == 0
         assert (await two.prompt(session, "chunks 3 1"))["result"]["stopReason"] == "end_turn"
-        assert time.monotonic() - stopped < 10
+        assert time.monotonic() - stopped < 25  # long before its lease would have ended
         await seen.wait_until(lambda e: chunks(e)[-3:] == ["1", "2", "3"])
         assert chunks(seen) == ["1", "2", *ticks(20), "1", "2", "3"]
 
@@ -116,7 +118,6 @@ async def test_with_takeover_never_history_is_read_and_a_prompt_says_why_it_cann
         await until_answered(two, session, "chunks 3 1")
 
 
-@pytest.mark.timeout(120)
 async def test_a_database_that_is_away_for_seconds_delays_turns_at_all_nodes_and_costs_nothing(
     own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -138,7 +139,6 @@ async def test_a_database_that_is_away_for_seconds_delays_turns_at_all_nodes_and
 
 
 @pytest.mark.promise("P-cluster-5")
-@pytest.mark.timeout(120)
 async def test_of_two_nodes_that_claim_at_once_one_wins_and_the_other_forwards(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
@@ -146,12 +146,32 @@ async def test_of_two_nodes_that_claim_at_once_one_wins_and_the_other_forwards(
         first, second, third = await nodes.start("a"), await nodes.start("b"), await nodes.start("c")
         one, two, three = [await nodes.client(node) for node in (first, second, third)]
         sessions = [await one.new_session() for _ in range(30)]
-        assert await first.stop() == 0
+        assert await first.stop(deadline=40) == 0
         asked = [client.prompt(session, "chunks 2 1", turnId="once") for session in sessions for client in (two, three)]
         for answer in await asyncio.gather(*asked):
             assert answer["result"]["stopReason"] == "end_turn", answer
         for session in sessions:
             assert chunks_kept(await history(two, session)) == ["1", "2"]  # run once, though sent to both
+
+
+async def test_a_second_signal_stops_a_node_without_waiting_for_its_turns(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async with cluster(postgres, tmp_path) as nodes:
+        first = await nodes.start("a", drain_ms=600_000)
+        one = await nodes.client(first)
+        session = await one.new_session()
+        seen = await nodes.stream(one)
+        await prompt_later(one, session, "hang")
+        await seen.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started")
+        first.process.terminate()
+        await until(lambda: "draining" in first.log_text())
+        assert await first.stop(deadline=30) == 0
+
+
+async def owned(client: RpcClient, name: str) -> int:
+    listed = (await client.http.get("/v1/nodes")).json()["nodes"]
+    return next(int(node["sessions"]) for node in listed if node["id"] == name)
 
 
 async def test_a_drained_node_finishes_turns_and_hands_its_sessions_on(
@@ -166,9 +186,12 @@ async def test_a_drained_node_finishes_turns_and_hands_its_sessions_on(
         await seen.wait_until(lambda e: len(chunks(e)) > 3)
         response = await two.http.post("/v1/nodes/a/drain")
         assert response.status_code == 204, response.text
-        assert (await one.prompt(idle, "chunks 1 1"))["result"]["stopReason"] == "end_turn"
         ended = await seen.wait_for(lambda m: m.get("id") == "slow 30")
         assert ended["result"]["stopReason"] == "end_turn"
+        async with asyncio.timeout(20):
+            while await owned(two, "a"):
+                await asyncio.sleep(0.05)
+        assert (await one.prompt(idle, "chunks 1 1"))["result"]["stopReason"] == "end_turn"
         assert (await one.prompt(session, "chunks 2 1"))["result"]["stopReason"] == "end_turn"
         listed = (await one.http.get("/v1/sessions")).json()["sessions"]
         assert {each["node"] for each in listed} == {"b"}

@@ -66,10 +66,14 @@ async def failing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def app_with(*doors: Door, token: str | None = None) -> App:
+    async def nowhere(*_: object) -> bool:
+        return False
+
     async def nobody(user: User) -> None:
         raise AssertionError(user)
 
-    return App(doors, gate(token), Telemetry(), APP_LIMITS, Attendance(NamedTokens(None), nobody))
+    attendance = Attendance(NamedTokens(None), nobody)
+    return App(doors, gate(token), Telemetry(), APP_LIMITS, attendance, nowhere)
 
 
 @pytest.mark.parametrize(

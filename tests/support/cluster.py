@@ -38,7 +38,8 @@ class Nodes:
             "SANDBOX_AGENT_LEASE_MS": str(LEASE_MS),
             **{f"SANDBOX_AGENT_{key.upper()}": str(value) for key, value in settings.items()},
         }
-        running = running_server(self._home / name, "--no-token", *flags, env=env, port=port)
+        access = () if "token" in settings else ("--no-token",)
+        running = running_server(self._home / name, *access, *flags, env=env, port=port)
         return await self._stack.enter_async_context(running)
 
     async def client(self, node: Server, **options: Any) -> RpcClient:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import perf_counter
 
@@ -44,7 +44,10 @@ class App:
         telemetry: Telemetry,
         limits: AppLimits,
         attendance: Attendance,
+        elsewhere: Callable[[Scope, Receive, Send], Awaitable[bool]],
     ) -> None:
+        """`elsewhere` answers what is for another node, and says whether it was."""
+        self._elsewhere = elsewhere
         self._attendance = attendance
         self.table = RouteTable(entries)
         self.telemetry = telemetry
@@ -81,10 +84,13 @@ class App:
                         scope["admitted"]()
                     self._check_limits(is_stream=is_stream)
                     if user is None or user is OWNER:
-                        await _route(place, scope, receive, answer)
+                        await self._route(place, scope, receive, answer)
+                    elif admission.is_node:
+                        scope["user"] = user
+                        await self._route(place, scope, receive, answer)
                     else:
                         scope["user"] = user
-                        await self._attendance.serve(user, partial(_route, place), scope, receive, answer)
+                        await self._attendance.serve(user, partial(self._route, place), scope, receive, answer)
                 else:
                     telemetry.refuse(str(admission.response.status))
                     await send_response(admission.response, scope, answer)
@@ -103,6 +109,22 @@ class App:
             template = place.template
             scope["repeat"] = lambda repeat: remember(telemetry.counting(repeat, template, in_flight=most))
 
+    async def _route(self, place: Place | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Forbidden for one whose token has not the right to come here."""
+        if place is not None:
+            user_of(scope).require(place.needs(scope), f"{scope.get('method', 'GET')} {place.template}")
+        if place is not None and place.door is not None:
+            if _serves(place.door, scope):
+                await place.door.app(scope, receive, send)
+                return
+        elif (
+            place is not None and scope["type"] == "http" and (endpoint := place.endpoint(scope["method"])) is not None
+        ):
+            if not await self._elsewhere(scope, receive, send):
+                await _answer(endpoint, Exchange(scope, receive, send))
+            return
+        await send_response(_unserved(scope, place), scope, send)
+
     def _check_limits(self, *, is_stream: bool) -> None:
         """Raises Overloaded, TooMany. Whoever asks is counted already."""
         telemetry, limits = self.telemetry, self._limits
@@ -112,25 +134,15 @@ class App:
             raise TooMany(f"stream limit ({limits.subscribers}) reached; close a stream or raise max_subscribers")
 
 
+async def _answer(endpoint: Endpoint, exchange: Exchange) -> None:
+    value = await endpoint.handler(exchange)
+    if value is not None:
+        response = value if isinstance(value, Response) else json_response(value)
+        await send_response(response, exchange.scope, exchange.send)
+
+
 def _serves(door: Door, scope: Scope) -> bool:
     return door.serves_websocket if scope["type"] == "websocket" else scope["method"] in door.methods
-
-
-async def _route(place: Place | None, scope: Scope, receive: Receive, send: Send) -> None:
-    """Raises Forbidden for one whose token has not the right to come here."""
-    if place is not None:
-        user_of(scope).require(place.needs(scope), f"{scope.get('method', 'GET')} {place.template}")
-    if place is not None and place.door is not None:
-        if _serves(place.door, scope):
-            await place.door.app(scope, receive, send)
-            return
-    elif place is not None and scope["type"] == "http" and (endpoint := place.endpoint(scope["method"])) is not None:
-        value = await endpoint.handler(Exchange(scope, receive, send))
-        if value is not None:
-            response = value if isinstance(value, Response) else json_response(value)
-            await send_response(response, scope, send)
-        return
-    await send_response(_unserved(scope, place), scope, send)
 
 
 def _unserved(scope: Scope, place: Place | None) -> Response:

@@ -30,6 +30,7 @@ from sandbox_agent.http.api import (
     reference,
     sessions,
 )
+from sandbox_agent.http.api.elsewhere import Elsewhere
 from sandbox_agent.http.app import App, AppLimits
 from sandbox_agent.http.asgi.routes import Door, Endpoint
 from sandbox_agent.http.asgi.telemetry import Telemetry
@@ -57,6 +58,7 @@ class Parts(msgspec.Struct, frozen=True):
     redactor: Redactor = msgspec.field(default_factory=lambda: Redactor(()))
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     cluster_token: str | None = None
+    node_ca_file: str | None = None
     default_agent: str | None = None
     opencode_stream_bytes: int = 8 << 20
     opencode_sessions: int = 64
@@ -65,7 +67,7 @@ class Parts(msgspec.Struct, frozen=True):
 def build_app(parts: Parts) -> App:
     gate = Gate(parts.credentials, parts.hosts, parts.cors)
     attendance = Attendance(parts.credentials.named, parts.hub.user_ended)
-    return App(build_routes(parts), gate, parts.telemetry, parts.limits, attendance)
+    return App(build_routes(parts), gate, parts.telemetry, parts.limits, attendance, _elsewhere(parts).serve)
 
 
 def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
@@ -156,6 +158,10 @@ def _link(parts: Parts) -> link.LinkDoor:
     return link.LinkDoor(parts.hub, parts.cluster_token, body_limit=parts.body_limit)
 
 
+def _elsewhere(parts: Parts) -> Elsewhere:
+    return Elsewhere(parts.hub, parts.cluster_token, parts.node_ca_file)
+
+
 def _opencode(parts: Parts) -> OpenCodeParts:
     return OpenCodeParts(
         parts.hub,
@@ -168,6 +174,7 @@ def _opencode(parts: Parts) -> OpenCodeParts:
         ticket_seconds=parts.credentials.tickets.lifetime,
         stream_bytes=parts.opencode_stream_bytes,
         sessions_held=parts.opencode_sessions,
+        forward=_elsewhere(parts).forward,
     )
 
 

@@ -22,7 +22,12 @@ class Credentials:
     """Compares in constant time. Without a token, and without named ones when the server starts, all may come in."""
 
     def __init__(
-        self, token: str | None, *, cookie_name: str = "sandbox-agent", named: NamedTokens | None = None
+        self,
+        token: str | None,
+        *,
+        cookie_name: str = "sandbox-agent",
+        named: NamedTokens | None = None,
+        cluster_token: str | None = None,
     ) -> None:
         self.tickets = new_tickets()
         self.sessions = new_browser_sessions()
@@ -32,6 +37,11 @@ class Credentials:
         self._token = (token or "").encode()
         self._expected = b"Bearer " + self._token
         self._cookie_name = cookie_name
+        self._of_nodes = None if cluster_token is None else f"Bearer {cluster_token}".encode()
+
+    def is_node(self, authorization: bytes) -> bool:
+        """Whether another node of the cluster sends this Authorization header."""
+        return self._of_nodes is not None and hmac.compare_digest(authorization, self._of_nodes)
 
     def holder(self, token: bytes) -> User | None:
         """Who holds this token: the owner of the server, or whom it was made for."""

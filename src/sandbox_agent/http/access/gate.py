@@ -9,6 +9,7 @@ import msgspec
 from sandbox_agent.core.users import OWNER, User
 from sandbox_agent.errors import ClientError, Forbidden
 from sandbox_agent.http.access.auth import Credentials, is_same_origin_use, refusal
+from sandbox_agent.http.access.behalf import ON_BEHALF, read_user
 from sandbox_agent.http.access.origins import Cors, HostNames, is_own_origin
 from sandbox_agent.http.asgi.messages import NO_STORE, Headers, Response, Scope
 from sandbox_agent.http.asgi.problems import problem_response
@@ -24,11 +25,14 @@ class Admission(msgspec.Struct, frozen=True):
     response: Response | None = None
     headers: Headers = msgspec.field(default_factory=list)
     user: User | None = OWNER
+    is_node: bool = False
+    """Another node asks, on behalf of the user."""
 
 
 _ADMITTED = Admission()
 _WATCHED = frozenset(
     {b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"}
+    | {ON_BEHALF}
 )
 _ELSEWHERE = frozenset({b"cross-site", b"same-site"})
 _PAGES = "/ui/"
@@ -115,6 +119,9 @@ class Gate:
             return msgspec.structs.replace(admitted, user=None)
         given = seen.get(b"authorization")
         password = place.password if place is not None else None
+        if given is not None and ON_BEHALF in seen and credentials.is_node(given[0]):
+            user = read_user(seen[ON_BEHALF][0])
+            return msgspec.structs.replace(admitted, user=user, is_node=True) if user else Admission(refusal(scope))
         if given is not None:
             user = credentials.bearer(given[0]) if len(given) == 1 else None
             if user is None and password is not None and len(given) == 1:

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sys
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +20,7 @@ from sandbox_agent.core import frames
 from sandbox_agent.core.frames import Frame
 from sandbox_agent.core.ids import ConnectionId, SessionKey, SessionName
 from sandbox_agent.core.json_values import as_object, as_text, read_json
-from sandbox_agent.core.methods import CANCEL_REQUEST, PROMPT, ClientCall, client_call
+from sandbox_agent.core.methods import CANCEL_REQUEST, PROMPT, RUNTIME_ERROR, ClientCall, client_call
 from sandbox_agent.errors import (
     NodeDraining,
     NodeUnreachable,
@@ -31,12 +29,15 @@ from sandbox_agent.errors import (
     ShuttingDown,
     UnknownSession,
 )
+from sandbox_agent.history.wording import version_at
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request, named, read_ours
 from sandbox_agent.hub.cluster.draining import Draining
+from sandbox_agent.hub.cluster.growing import tell_growth
 from sandbox_agent.hub.cluster.links import Links
 from sandbox_agent.hub.cluster.mirror import Forwarded, Mirror
-from sandbox_agent.hub.cluster.strays import Stray, Strays
+from sandbox_agent.hub.cluster.routes import Lines, Route, Routes
+from sandbox_agent.hub.cluster.strays import UNKNOWN, Stray, Strays
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store.base import SessionRecord
 from sandbox_agent.store.postgres.store import PostgresStore
@@ -44,9 +45,9 @@ from sandbox_agent.store.postgres.store import PostgresStore
 _RETRY = 0.25
 _TRIES = 4
 """How often a request goes on to a new owner because the last one has the session no more."""
-_ROUTES = 100_000
 _READ_HERE = frozenset(f"_sandboxagent/session/{name}" for name in ("events", "get", "list", "list_models", "search"))
 """Answered from the database, whoever owns the session."""
+_OF_THE_NODE = ("_sandboxagent/fs/", "_sandboxagent/process/")
 _ELSEWHERE = frozenset(error.__new__(error).kind for error in (SessionElsewhere, ShuttingDown, NodeDraining))
 _log = logging.getLogger(__name__)
 
@@ -55,29 +56,16 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     ca_file: str | None
     lease: float
+    takes_over: bool
     drain: float
     """Seconds that running turns may take to end before their sessions are handed on."""
-
-
-class _Line:
-    """Those who wait to say something of one session, in their order."""
-
-    __slots__ = ("lock", "users")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.users = 0
-
-
-class _Route(NamedTuple):
-    node: str
-    key: SessionKey
 
 
 class Cluster:
     def __init__(self, hub: Hub, store: PostgresStore, options: ClusterOptions) -> None:
         self.directory = store.directory
         self.node = store.directory.node.id
+        self.takes_over = options.takes_over
         self._hub = hub
         self._store = store
         self._sessions = hub.sessions
@@ -85,14 +73,14 @@ class Cluster:
         self._patience = options.lease * 1.5 + 2.0
         """Long enough for the lease of a node that has just died to end."""
         self._mirrors: dict[ConnectionId, dict[str, Mirror]] = {}
-        self._routes: dict[SessionName, _Route] = {}
+        self._routes = Routes()
         self._tries: dict[ConnectionId, dict[int, int]] = {}
-        self._names: dict[SessionKey, set[SessionName]] = {}
-        self._lines: dict[tuple[ConnectionId, str], _Line] = {}
+        self._lines = Lines()
         self.links = Links(store.directory, options.token, lease=options.lease, ca_file=options.ca_file)
         self._strays = Strays(self._bring_back, store.directory, hub.tasks, every=min(0.5, options.lease / 10))
         self.draining = Draining(hub, store, patience=options.drain)
         hub.join(self)
+        hub.tasks.start(tell_growth(hub.sessions, store.directory))
 
     def forwards(self, request: Request) -> bool:
         """Whether a request is not for this node, as far as can be said at once: then it is answered, sooner or later.
@@ -107,20 +95,19 @@ class Cluster:
         if session is None:
             return False
         target = request.target()
-        is_waiting = (connection.id, session) in self._lines
+        is_waiting = self._lines.is_any(connection.id, session)
         if is_waiting or self._strays.has(connection.id) or (is_leaving and method == PROMPT):
             self._tasks.answer(request, self._forward(request))
             return True
         if self._sessions.resolve_held(target) is not None:
             return False
-        mirror = self._known(connection, target)
-        if mirror is None:
-            return False
-        key = self._routes[target].key
-        if method == PROMPT and key not in mirror.follows:
+        mirror, route = self._known(connection, target), self._routes.get(target)
+        if mirror is not None and route is not None and (method != PROMPT or route.key in mirror.follows):
+            mirror.send(request, route.key, 0)
+        elif mirror is not None or method.startswith(_OF_THE_NODE):  # these are for the disk of the session's node
             self._tasks.answer(request, self._forward(request))
         else:
-            mirror.send(request, key, 0)
+            return False
         return True
 
     def elsewhere(self, request: Request, error: SessionElsewhere) -> bool:
@@ -146,7 +133,7 @@ class Cluster:
         if frame.session is None or connection.is_guest:
             return False
         name = named(frame.session, read_ours(raw, frame.method or ""), connection.agent)
-        is_waiting = (connection.id, frame.session) in self._lines
+        is_waiting = self._lines.is_any(connection.id, frame.session)
         if not is_waiting and self._sessions.resolve_held(name) is not None:
             return False
         mirror = None if is_waiting else self._known(connection, name)
@@ -177,28 +164,22 @@ class Cluster:
     async def close(self) -> None:
         await self.links.close()
 
-    # What comes over links
-
     def answered(self, mirror: Mirror, forwarded: Forwarded, line: bytes, *, is_error: bool) -> None:
         request = forwarded.request
         tries = self._tries.setdefault(request.connection.id, {})
         tried = tries.pop(request.ticket, 0)
         if is_error and forwarded.may_repeat and _kind(line) in _ELSEWHERE and tried < _TRIES:
             tries[request.ticket] = tried + 1
-            self._forget_routes(forwarded.key)
+            self._routes.forget(forwarded.key)
             self._tasks.answer(request, self._forward(request))
             return
         request.give(frames.with_id(line, request.frame.key))
 
     def moved(self, mirror: Mirror, key: SessionKey) -> None:
-        self._forget_routes(key)
+        self._routes.forget(key)
         after = mirror.follows.pop(key, None)
         if after is not None:
             self._strays.add(mirror.connection, key, after)
-
-    def grown(self, key: SessionKey, first: int) -> None:
-        if self._sessions.growth.is_followed:
-            self._sessions.growth.tell(key, first)
 
     def mirror_lost(self, mirror: Mirror, reason: str) -> None:
         """Requests that may be repeated go to whoever has their session next; the client follows it there."""
@@ -212,7 +193,7 @@ class Cluster:
             line = frames.notification(CANCEL_REQUEST, {"requestId": msgspec.Raw(ask)})
             connection.deliver_own(None, line)
         for key, after in mirror.follows.items():
-            self._forget_routes(key)
+            self._routes.forget(key)
             self._strays.add(connection, key, after)
         for forwarded in mirror.pending.values():
             request = forwarded.request
@@ -222,13 +203,11 @@ class Cluster:
                 lost = f"the link to node {mirror.node} broke during {request.method}: it may or may not have been done"
                 request.fail(NodeUnreachable(f"{lost} ({reason})", node=mirror.node))
 
-    # Finding the owner
-
     async def _forward(self, request: Request) -> None:
         """Have a request answered by the owner of its session, here if that is to be us. Raises what is in the way."""
         connection = request.connection
         end = asyncio.get_running_loop().time() + self._patience
-        async with self._in_line(connection.id, request.frame.session or ""):
+        async with self._lines.stand(connection.id, request.frame.session or ""):
             while True:
                 try:
                     if await self._try(request):
@@ -256,12 +235,12 @@ class Cluster:
             return True
         mirror = await self._mirror(connection, node)
         await self._strays.settle(connection, record.key)
-        self._remember(target, _Route(node, record.key))
-        mirror.send(request, record.key, record.event_count)
+        self._routes.remember(target, Route(node, record.key))
+        mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
         return True
 
     async def _notify(self, connection: Connection, name: SessionName, frame: Frame, raw: bytes) -> None:
-        async with self._in_line(connection.id, frame.session or ""):
+        async with self._lines.stand(connection.id, frame.session or ""):
             record = await self._sessions.look_up(name)
             node = await self._place(record)
             if node is not None:
@@ -283,11 +262,15 @@ class Cluster:
         """Have a client follow a session again, wherever it is. Raises why it cannot be just now."""
         record = await self._sessions.look_up(SessionName(key.session, key.agent))
         node = await self._place(record)
+        if stray.after == UNKNOWN:
+            stray.after = record.event_count
+            connection.deliver_own(key.session, _moved(key))
         if node is None:
             record = await self._sessions.resolve(SessionName(key.session, key.agent))
             await self._sessions.attach.follow(connection, record, stray.after, told=partial(setattr, stray, "after"))
         else:
-            await (await self._mirror(connection, node)).follow(key, stray.after)
+            is_counted = _is_counted(connection, record)
+            await (await self._mirror(connection, node)).follow(key, stray.after, is_counted=is_counted)
 
     async def _mirror(self, connection: Connection, node: str) -> Mirror:
         """Raises NodeUnreachable."""
@@ -304,29 +287,15 @@ class Cluster:
         route = self._routes.get(target)
         return None if route is None else self._mirrors.get(connection.id, {}).get(route.node)
 
-    def _remember(self, target: SessionName, route: _Route) -> None:
-        if len(self._routes) >= _ROUTES:
-            self._forget_routes(next(iter(self._names)))
-        self._routes[target] = route
-        self._names.setdefault(route.key, set()).add(target)
 
-    def _forget_routes(self, key: SessionKey) -> None:
-        for target in self._names.pop(key, ()):
-            self._routes.pop(target, None)
+def _is_counted(connection: Connection, record: SessionRecord) -> bool:
+    """Whether what the client is told of the session are entries of its history, and not translations."""
+    return connection.client.hears_all or version_at(record.spoken, sys.maxsize) is connection.version
 
-    @asynccontextmanager
-    async def _in_line(self, connection: ConnectionId, session: str) -> AsyncIterator[None]:
-        """What a client says of a session stays in its order, though its owner has to be found."""
-        place = (connection, session)
-        line = self._lines.setdefault(place, _Line())
-        line.users += 1
-        try:
-            async with line.lock:
-                yield
-        finally:
-            line.users -= 1
-            if not line.users:
-                del self._lines[place]
+
+def _moved(key: SessionKey) -> bytes:
+    message = "the session has moved to another node: read its history for what you may have missed"
+    return frames.notification(RUNTIME_ERROR, {"sessionId": key.session, "code": "session_moved", "message": message})
 
 
 def _kind(line: bytes) -> str:

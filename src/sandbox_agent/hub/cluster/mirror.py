@@ -19,6 +19,7 @@ from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.cluster import wire
 from sandbox_agent.hub.cluster.link import Link
+from sandbox_agent.hub.cluster.strays import UNKNOWN
 
 _SETTLED = PREFIX + "settled"
 _OWN = b'"node-'
@@ -41,7 +42,6 @@ class Answering(Protocol):
     def moved(self, mirror: Mirror, key: SessionKey) -> None:
         """The other node has the session no more."""
 
-    def grown(self, key: SessionKey, first: int) -> None: ...
     def mirror_lost(self, mirror: Mirror, reason: str) -> None: ...
 
 
@@ -52,7 +52,7 @@ class Mirror:
         self.pending: dict[int, Forwarded] = {}
         """By the ticket of the request, which is its id over there."""
         self.follows: dict[SessionKey, int] = {}
-        """Up to which entry of a session's history the client has been told."""
+        """Up to which entry of a session's history the client has been told, or UNKNOWN."""
         self.asks: set[bytes] = set()
         """Questions of agents over there that the client may answer."""
         self._own: dict[bytes, asyncio.Future[bytes]] = {}
@@ -67,6 +67,8 @@ class Mirror:
         if request.method == PROMPT:
             request = _with_turn_id(request)
             self.follows.setdefault(key, base)
+        elif base == UNKNOWN:
+            self.follows[key] = UNKNOWN
         self.pending[request.ticket] = Forwarded(request, key, may_repeat(request.method))
         self.say(frames.with_id(_as_said(request), b"%d" % request.ticket))
 
@@ -74,13 +76,15 @@ class Mirror:
         self._unheard += len(raw)
         self._link.post(wire.encode(wire.Say(self._channel), raw))
 
-    async def follow(self, key: SessionKey, after: int) -> None:
-        """Have the client told what was told of a session after that entry, and whatever comes. Raises why not."""
+    async def follow(self, key: SessionKey, after: int, *, is_counted: bool) -> None:
+        """Have the client told what was told of a session after that entry, and whatever comes. Raises why not.
+
+        Without `is_counted` it hears translations: how far it has been told is not known from then on."""
         params = {"sessionId": key.session, "after": after, "_meta": {META: {"agent": key.agent}}}
         identity = b'%b%b"' % (_OWN, uuid4().hex.encode())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._own[identity] = answer
-        self.follows[key] = after
+        self.follows[key] = after if is_counted else UNKNOWN
         try:
             self.say(frames.request(identity, "_sandboxagent/session/follow", params))
             line = await answer
@@ -159,8 +163,9 @@ class Mirror:
     def _from_history(self, key: SessionKey, sequence: int, lines: list[bytes]) -> None:
         """Entries of a session's history. What the client has been told already, by another way, is left out."""
         known = self.follows.get(key, sequence - 1)
-        lines, sequence = lines[max(known + 1 - sequence, 0) :], max(sequence, known + 1)
-        self.follows[key] = max(known, sequence + len(lines) - 1)
+        if known != UNKNOWN:
+            lines, sequence = lines[max(known + 1 - sequence, 0) :], max(sequence, known + 1)
+        self.follows[key] = max(known, sequence + len(lines) - 1) if known != UNKNOWN else UNKNOWN
         if not lines:
             return
         for line in lines:
@@ -169,7 +174,6 @@ class Mirror:
                 if frame.is_request:
                     self.asks.add(frame.key)
         self.connection.deliver(key.session, key.stream, sequence, lines)
-        self._cluster.grown(key, sequence)
 
     def _take(self, session: SessionId | None, line: bytes) -> None:
         frame = frames.parse(line)

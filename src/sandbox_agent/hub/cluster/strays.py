@@ -16,13 +16,15 @@ from sandbox_agent.hub.tasks import Tasks
 from sandbox_agent.store.postgres.directory import Directory
 
 BringBack = Callable[[Connection, SessionKey, "Stray"], Awaitable[None]]
+UNKNOWN = -1
+"""How far a client has been told that hears a session in another version of ACP: what is translated has no number."""
 _log = logging.getLogger(__name__)
 
 
 class Stray(msgspec.Struct, eq=False):
     connection: Connection
     after: int
-    """The last entry of the history that the client was told. It may grow while the client is being brought back."""
+    """The last entry of the history that the client was told, or UNKNOWN. It grows while it is being brought back."""
     is_sought: bool = False
 
 
@@ -45,7 +47,7 @@ class Strays:
         sessions = self._strays.setdefault(connection.id, {})
         known = sessions.get(key)
         if known is not None:
-            known.after = max(known.after, after)
+            known.after = max(known.after, after) if after != UNKNOWN else UNKNOWN
         else:
             sessions[key] = Stray(connection, after)
         if not self._is_seeking:

@@ -69,6 +69,13 @@ class Sessions:
         except UnknownSession:
             return None
 
+    async def find_record(self, wanted: SessionName) -> SessionRecord | None:
+        """As `look_up`, for one who goes on without."""
+        try:
+            return await self.look_up(wanted)
+        except UnknownSession:
+            return None
+
     async def live(self, record: SessionRecord) -> None:
         """Return when the running process holds the session. Raises why it cannot."""
         await self.waking.live(record.key)

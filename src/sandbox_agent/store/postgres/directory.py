@@ -9,7 +9,7 @@ from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.errors import NotFound
 from sandbox_agent.store.postgres.connecting import Readers
 from sandbox_agent.store.postgres.leases import Node
-from sandbox_agent.store.postgres.names import spell
+from sandbox_agent.store.postgres.names import read_name, spell
 
 
 class NodeRow(NamedTuple):
@@ -70,6 +70,16 @@ class Directory:
                 list(by_name),
             )
         return {by_name[name]: Owner(node, is_alive) for name, node, is_alive in rows}
+
+    async def grown(self, since: float | None) -> tuple[float, dict[StreamKey, tuple[int, int]]]:
+        """The database's time, and the first and last entries of what was written after `since`. Raises StoreError."""
+        async with self._readers.lend() as connection:
+            now: float = await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())::double precision")
+            rows = await connection.fetch(
+                "SELECT stream, min(first), max(last) FROM sandbox_agent.batches WHERE ended > $1 GROUP BY stream",
+                now if since is None else since,
+            )
+        return now, {StreamKey(read_name(name)): (first, last) for name, first, last in rows}
 
     async def drain(self, node_id: str, *, is_draining: bool) -> None:
         """Have a node hand its sessions on, or take some again; it notices when it renews its leases.

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from sandbox_agent.core.ids import AgentId
-from sandbox_agent.errors import MethodNotAllowed, NotFound
+from sandbox_agent.errors import MethodNotAllowed, NotFound, OwnerGone, SessionElsewhere
 from sandbox_agent.http.asgi.exchange import user_of
 from sandbox_agent.http.asgi.messages import Receive, Response, Scope, Send, json_response, send_response
 from sandbox_agent.http.doors.opencode.call import Call
@@ -34,6 +34,7 @@ _Segments = tuple[str, ...]
 class OpenCodeApp:
     def __init__(self, parts: OpenCodeParts) -> None:
         self._body_limit = parts.body_limit
+        self._forward = parts.forward
         self._routes: dict[str, list[tuple[_Segments, Route]]] = {}
         for route in sorted(routes(build_handlers(parts)), key=lambda route: route.name.count("{")):
             method, _, path = route.name.partition(" ")
@@ -49,7 +50,14 @@ class OpenCodeApp:
         route, path = self._find(scope.get("method", "GET"), segments)
         scope["failure"] = partial(failure, style=route.style)
         user_of(scope).require(route.needs, route.name)
-        value = await route.handler(Call(scope, receive, send, path, agent, self._body_limit))
+        try:
+            value = await route.handler(Call(scope, receive, send, path, agent, self._body_limit))
+        except SessionElsewhere as error:  # before anything was read of its body
+            if isinstance(error, OwnerGone) or not await self._forward(
+                str(error.data.get("node")), scope, receive, send
+            ):
+                raise
+            return
         if value is not None:
             response = value if isinstance(value, Response) else json_response(value)
             await send_response(response, scope, send)

@@ -4,7 +4,7 @@ What serves it is imported with the first request, so that a server that nobody 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,8 @@ class OpenCodeParts(msgspec.Struct, frozen=True):
     issue_ticket: Callable[[User], str]
     """A name with which one may come in once, without the token."""
     ticket_seconds: float
+    forward: Callable[[str, Scope, Receive, Send], Awaitable[bool]]
+    """Has another node answer a request about its session; False where that cannot be."""
 
 
 class OpenCodeDoor:

@@ -1,0 +1,135 @@
+"""Requests for another node of a cluster: its files, its processes, its agents, and what it says of its sessions.
+
+A client names the node with `?node=ID`, or a session of that node. The request goes to the address that the node has
+registered, with the cluster's token and the rights of the one who asks, and is answered there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
+
+from sandbox_agent.core.ids import SessionName
+from sandbox_agent.errors import NodeUnreachable, NotFound
+from sandbox_agent.http.access.behalf import ON_BEHALF, describe
+from sandbox_agent.http.asgi.exchange import Exchange, user_of
+from sandbox_agent.http.asgi.messages import Receive, Scope, Send
+from sandbox_agent.hub.hub import Hub
+
+if TYPE_CHECKING:
+    import httpx
+
+    from sandbox_agent.hub.cluster.cluster import Cluster
+else:
+    from sandbox_agent import lazy_httpx as httpx
+
+_BY_SESSION = ("/v1/fs/", "/v1/processes")
+_SESSIONS = "/v1/sessions/"
+_NOT_PASSED_ON = frozenset(
+    {
+        *(b"host", b"authorization", b"cookie", b"connection", b"upgrade", b"transfer-encoding", b"keep-alive"),
+        *(b"x-content-type-options", b"x-frame-options", b"cross-origin-resource-policy", b"date", ON_BEHALF),
+    }
+)
+_CONNECT = 5.0
+
+
+class Elsewhere:
+    """Costs nothing where there is no cluster."""
+
+    def __init__(self, hub: Hub, token: str | None, ca_file: str | None) -> None:
+        self._hub = hub
+        self._token = token
+        self._ca_file = ca_file
+        self._http: httpx.AsyncClient | None = None
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Whether the request was for another node, which has answered it. Raises NotFound, NodeUnreachable."""
+        cluster = self._hub.cluster
+        if cluster is None or not scope["path"].startswith("/v1/"):
+            return False
+        named = dict(parse_qsl(scope["query_string"].decode("latin-1"))) if scope["query_string"] else {}
+        node = named.get("node") or await self._owner(cluster, scope, named.get("sessionId"))
+        if node is None or node == cluster.node:
+            return False
+        return await self.forward(node, scope, receive, send)
+
+    async def forward(self, node: str, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Have a node answer; False for a request that has come from a node. Raises NotFound, NodeUnreachable."""
+        cluster = self._hub.cluster
+        if cluster is None or any(name == ON_BEHALF for name, _ in scope["headers"]):
+            return False
+        row = next((row for row in await cluster.directory.nodes() if row.id == node), None)
+        if row is None:
+            raise NotFound(f"there is no node {node!r}: GET /v1/nodes lists them")
+        if not row.is_alive or not row.url:
+            raise NodeUnreachable(f"node {node} is gone, or takes no requests of other nodes", node=node)
+        await self._pass_on(node, row.url, Exchange(scope, receive, send))
+        return True
+
+    async def _owner(self, cluster: Cluster, scope: Scope, session: str | None) -> str | None:
+        """The other node whose session a request is about; None if it can be answered here."""
+        path: str = scope["path"]
+        is_shown = scope["method"] == "GET" and path.startswith(_SESSIONS) and path.count("/") == _SESSIONS.count("/")
+        if is_shown:
+            session = path.removeprefix(_SESSIONS)
+        elif not path.startswith(_BY_SESSION):
+            return None
+        if session is None or self._hub.sessions.resolve_held(SessionName(session)) is not None:
+            return None
+        record = await self._hub.sessions.find_record(SessionName(session))
+        owner = None if record is None else (await cluster.directory.owners([record.key.stream])).get(record.key.stream)
+        if owner is None or (not owner.is_alive and (is_shown or cluster.takes_over)):
+            return None  # nothing of it runs anywhere, or its files are here as well
+        return owner.node or None
+
+    async def _pass_on(self, node: str, url: str, exchange: Exchange) -> None:
+        scope = exchange.scope
+        query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1"), True) if pair[0] != "node"]
+        path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+        path += f"?{urlencode(query)}" if query else ""
+        kept = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
+        bearer = f"Bearer {self._token}".encode()
+        headers = [*kept, (b"authorization", bearer), (ON_BEHALF, describe(user_of(scope)))]
+        has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+        request = self._client().build_request(
+            scope["method"], url.rstrip("/") + path, headers=headers, content=exchange.body() if has_body else None
+        )
+        try:
+            response = await self._client().send(request, stream=True)
+        except httpx.HTTPError as error:
+            words = str(error) or type(error).__name__
+            raise NodeUnreachable(f"node {node} cannot be reached at {url}: {words}", node=node) from None
+        answering = asyncio.create_task(_answer(response, exchange.send))
+        leaving = asyncio.create_task(_left(exchange.receive))
+        try:
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (answering, leaving):
+                task.cancel()
+            await asyncio.gather(answering, leaving, return_exceptions=True)
+            await response.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            context = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
+            limits = httpx.Timeout(None, connect=_CONNECT)
+            self._http = httpx.AsyncClient(verify=context, timeout=limits, trust_env=False)
+        return self._http
+
+
+async def _answer(response: httpx.Response, send: Send) -> None:
+    headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in _NOT_PASSED_ON]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    with contextlib.suppress(httpx.HTTPError):  # half an answer is all that there is
+        async for piece in response.aiter_raw():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
