@@ -104,7 +104,7 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
     setText(next === 0 ? "" : (earlier.at(-next) as string));
     return true;
   };
-  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
+  const onKey = (event: KeyboardEvent<HTMLElement>): void => {
     if (event.nativeEvent.isComposing) return;
     const choice = offered[picked];
     if (choice !== undefined && (event.key === "Tab" || event.key === "Enter")) {
@@ -147,13 +147,11 @@ export function Composer({ session, root, isSlim, isBusy, isLocked, commands, ca
     >
       <div className="inner">
         {offered.length > 0 && (
-          <ul className="commands" id={listId} role="listbox" aria-label="Suggestions">
+          <ul className="commands" id={listId} role="listbox" aria-label="Suggestions" tabIndex={0} onKeyDown={onKey}>
             {offered.map((offer, index) => (
-              <li key={offer.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null}>
-                <button type="button" tabIndex={-1} onClick={() => complete(offer)}>
-                  <span className="mono">{offer.name}</span>
-                  <span className="muted">{offer.hint}</span>
-                </button>
+              <li key={offer.name} role="option" aria-selected={index === picked} id={`${listId}-${index}`} ref={index === picked ? intoView : null} onClick={() => complete(offer)}>
+                <span className="mono">{offer.name}</span>
+                <span className="muted">{offer.hint}</span>
               </li>
             ))}
           </ul>

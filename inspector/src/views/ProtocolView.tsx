@@ -48,7 +48,7 @@ export function ProtocolView({ timeline, version }: { timeline: Timeline; versio
         <select aria-label="Kind of message" value={kind} onChange={(event) => setKind(event.target.value as Kind)}>
           {KINDS.map((one) => (
             <option key={one} value={one}>
-              {one[0]?.toUpperCase() + one.slice(1)}
+              {one === "all" ? "All kinds" : one[0]?.toUpperCase() + one.slice(1)}
             </option>
           ))}
         </select>
