@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import msgspec
+from dataclasses import dataclass
 
 from sandbox_agent.core.budget import Budget
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.process.child import StartChild
 
 
-class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
     start_timeout: float
     stop_grace: float
     budget: Budget

@@ -143,8 +143,7 @@ class Connection:
 
     def deliver_replayed(self, session: SessionId, lines: list[bytes]) -> None:
         """Events for this connection alone, out of a history: all that can be said of them has been."""
-        for line in lines:
-            self.deliver_own(session, line)
+        self.deliver_own_lines(session, lines)
 
     def reply(self, ticket: int, line: bytes, session: SessionId | None, method: str) -> None:
         """Hand an answer to whoever waits for it, else put it on the stream."""
