@@ -17,10 +17,13 @@ import pytest
 from sandbox_agent.agents import CustomAgent
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId
+from sandbox_agent.hub.agents.intake import Intake
+from sandbox_agent.store import MemoryStore
 from support import hostile_agent
 from support.hub import hub_here
 from support.rpc import connected
 from support.server import Server, running_server
+from support.store_words import KEEP_ALL
 from support.waiting import until
 
 TURNS, CHUNKS = 5, 300
@@ -119,3 +122,24 @@ async def test_no_agent_holds_the_loop_for_longer_than_its_share(
             await until(lambda: time.thread_time() - begun > 0.25, deadline=50)
         turn.cancel()
         assert callbacks.longest < LONGEST
+
+
+@pytest.mark.promise("P-agent-4")
+async def test_what_an_agent_says_at_once_is_handled_a_share_at_a_time_and_others_come_between() -> None:
+    handled: list[int] = []
+    intake = Intake(lambda lines: handled.append(len(lines)), MemoryStore(retention=KEEP_ALL))
+    intake.take([b"{}"] * 100_000)
+    shares = len(handled)
+    await asyncio.sleep(0)  # whoever waits for the loop has its turn now
+    assert shares == 1
+    assert handled[0] < 10_000
+    await until(lambda: sum(handled) == 100_000)
+    assert max(handled) < 10_000
+
+
+async def test_lines_that_take_no_time_on_a_coarse_clock_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", lambda: 7.0)
+    handled: list[int] = []
+    intake = Intake(lambda lines: handled.append(len(lines)), MemoryStore(retention=KEEP_ALL))
+    intake.take([b"{}"] * 1000)
+    assert handled == [1000]

@@ -13,6 +13,8 @@ from sandbox_agent.store.base import Store
 
 _SHARE_SECONDS = 0.005
 """How long the lines of one agent may keep everybody else waiting, in one turn of the loop."""
+_SHORTEST = 1e-6
+"""Seconds that a share takes at least, whatever a coarse clock says."""
 _LEAST, _MOST = 64, 8192
 """Lines of a share. Fewer say little about what a line costs."""
 _BACKLOG_HIGH, _BACKLOG_LOW = 64 << 20, 16 << 20
@@ -71,7 +73,8 @@ class Intake:
         begun = time.perf_counter()
         self._handle(lines)
         if len(lines) >= _LEAST:
-            fitting = int(len(lines) * _SHARE_SECONDS / (time.perf_counter() - begun))
+            taken = max(time.perf_counter() - begun, _SHORTEST)
+            fitting = int(len(lines) * _SHARE_SECONDS / taken)
             # Fewer at once, more by and by: one costly kind of line must not hide among cheap ones.
             self._share = max(_LEAST, min(fitting, 2 * self._share, _MOST))
 
