@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sandbox_agent.core.json_values import as_object
 from sandbox_agent.core.versions.choices import OPTIONS
 from sandbox_agent.core.versions.contents import BLOCK, BLOCKS, TOOL_CONTENTS, is_same_content
@@ -13,6 +15,13 @@ MAIN_PLAN = "main"
 
 _TOOL_KINDS = "read edit delete move search execute think fetch switch_mode other"
 _TOOL_STATUSES = "pending in_progress completed failed"
+class _Line:
+    """The number of a line, from 1 on. Some agents of version 1 count from 0, which version 2 does not allow."""
+
+    def read(self, value: Any, to: Version, *, is_exact: bool = True) -> Any:
+        return None if to is Version.V2 and value == 0 else value
+
+
 _TOOL_FIELDS = (
     Field("kind", reading=Closed(_TOOL_KINDS, otherwise="other")),
     Field(
@@ -24,6 +33,7 @@ _TOOL_FIELDS = (
         ),
     ),
     Field("content", reading=TOOL_CONTENTS),
+    Field("locations", reading=Each(Record(Field("line", reading=_Line())))),
 )
 
 
@@ -59,12 +69,18 @@ def is_same_call(update: Object) -> bool:
         return False
     if "title" in update and not isinstance(update["title"], str):
         return False
-    if "locations" in update and update["locations"] is None:
+    if "locations" in update and not _are_same_places(update["locations"]):
         return False
     kind, status, content = update.get("kind", "other"), update.get("status", "pending"), update.get("content", ())
     if not isinstance(kind, str) or not isinstance(status, str) or not isinstance(content, list | tuple):
         return False
     return kind in _KNOWN_KINDS and status in _KNOWN_STATUSES and all(map(is_same_content, content))
+
+
+def _are_same_places(locations: Any) -> bool:
+    if not isinstance(locations, list):
+        return False
+    return all(isinstance(one, dict) and "_meta" not in one and one.get("line") != 0 for one in locations)
 
 
 PLAN_ENTRY = Record(
