@@ -7,10 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import uvloop
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
 
 
 def pytest_asyncio_loop_factories(
