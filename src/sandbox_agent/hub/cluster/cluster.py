@@ -78,7 +78,7 @@ class Cluster:
         self._lines = Lines()
         self.links = Links(store.directory, options.token, lease=options.lease, ca_file=options.ca_file)
         self._strays = Strays(self._bring_back, store.directory, hub.tasks, every=min(0.5, options.lease / 10))
-        self.draining = Draining(hub, store, patience=options.drain)
+        self.draining = Draining(hub, store, patience=options.drain, hands_on=options.takes_over)
         hub.join(self)
         hub.tasks.start(tell_growth(hub.sessions, store.directory))
 
@@ -88,6 +88,8 @@ class Cluster:
         Raises NodeDraining, InvalidParams."""
         connection, session, method = request.connection, request.frame.session, request.method
         is_leaving = self.directory.is_draining
+        if is_leaving and method == PROMPT and not self.takes_over:
+            raise NodeDraining(f"node {self.node} is draining, and its sessions stay with it (takeover = never)")
         if connection.is_guest and is_leaving and method == PROMPT:
             self._tasks.answer(request, self._send_back(request))
             return True
