@@ -24,7 +24,7 @@ async def test_random_faults_lose_nothing_double_nothing_and_run_no_turn_twice(
 ) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    verdict = await Chaos(own_postgres, tmp_path, seed, sessions=2).run(8.0)
+    verdict = await Chaos(own_postgres, tmp_path, seed, sessions=2).run(5.0)
     assert not verdict.broken, verdict
     assert verdict.turns["ok"] > 0
 

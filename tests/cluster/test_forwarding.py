@@ -50,8 +50,9 @@ async def test_questions_cancels_and_settings_go_to_the_node_of_the_session(
         option = asked["params"]["options"][0]["optionId"]
         await two.answer(asked, {"outcome": {"outcome": "selected", "optionId": option}})
         assert (await prompting)["result"]["stopReason"] == "end_turn"
+        told = len(seen.messages)
         await prompt_later(two, session, "hang")
-        await seen.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started", after=len(seen.messages))
+        await seen.wait_for(lambda m: m.get("method") == "_sandboxagent/session/turn_started", after=told)
         await two.notify("session/cancel", {"sessionId": session})
         cancelled = await seen.wait_for(lambda m: m.get("id") == "hang")
         assert cancelled["result"]["stopReason"] == "cancelled"

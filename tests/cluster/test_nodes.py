@@ -36,10 +36,17 @@ async def test_nodes_are_listed_drained_and_resumed_on_the_command_line(
     async with cluster(postgres, tmp_path) as nodes:
         first, second = await nodes.start("a"), await nodes.start("b")
         one = await nodes.client(first)
+        earlier = await one.new_session()  # owned by a node that has not used it since it was restarted
+        assert await first.stop(deadline=40) == 0
+        postgres.sql(
+            f"UPDATE sandbox_agent.streams SET owner = 'a' WHERE stream LIKE '%{earlier}'", nodes.database_name
+        )
+        first = await nodes.start("a")
+        one = await nodes.client(first)
         session = await one.new_session()
         found = await listed(second.url)
         assert {name: (node["state"], node["sessions"]) for name, node in found.items()} == {
-            "a": ("up", 1),
+            "a": ("up", 2),
             "b": ("up", 0),
         }
         assert found["a"]["url"] == first.url
@@ -53,6 +60,7 @@ async def test_nodes_are_listed_drained_and_resumed_on_the_command_line(
         assert [line.split()[:3] for line in table.splitlines()[1:]] == [["a", "draining", "0"], ["b", "up", "0"]]
         assert "takes sessions again" in await nodes_command(second.url, "resume", "a")
         assert (await listed(second.url))["a"]["state"] == "up"
+        assert (await one.prompt(earlier, "hello"))["result"]["stopReason"] == "end_turn"
         metrics = (await one.http.get("/v1/metrics")).text
         assert 'sandbox_agent_node_info{id="a"} 1.0' in metrics
         assert "sandbox_agent_node_links" in metrics

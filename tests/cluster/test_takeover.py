@@ -100,16 +100,16 @@ async def test_a_planned_stop_hands_the_session_on_at_once(postgres: PostgresSer
 
 
 @pytest.mark.promise("P-cluster-8")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_with_takeover_never_history_is_read_and_a_prompt_says_why_it_cannot_go_on(
-    postgres: PostgresServer, tmp_path: Path
+    postgres: PostgresServer, tmp_path: Path, number: signal.Signals
 ) -> None:
     async with cluster(postgres, tmp_path) as nodes:
         first, second = await nodes.start("a", takeover="never"), await nodes.start("b", takeover="never")
         one, two = await nodes.client(first), await nodes.client(second)
         session = await one.new_session()
         await two.prompt(session, "chunks 3 1")
-        first.kill()
-        await first.process.wait()
+        await first.stop(number, deadline=40)
         refused = await two.prompt(session, "chunks 3 1", turnId="t2")
         assert refused["error"]["data"]["type"].endswith("owner_gone"), refused
         assert "start that node again" in refused["error"]["message"]

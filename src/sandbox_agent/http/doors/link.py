@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 
-from sandbox_agent.errors import MalformedMessage
+from sandbox_agent.errors import MalformedMessage, TooLarge
 from sandbox_agent.http.access.auth import REFUSED
 from sandbox_agent.http.asgi.exchange import header
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send, send_response
-from sandbox_agent.http.asgi.websocket import Close, Stalled, accept, close, payload, send_within
+from sandbox_agent.http.asgi.websocket import Close, accept, close, payload, send_within
 from sandbox_agent.hub.hub import Hub
 
 HEAD_ROOM = 4096
@@ -34,15 +35,30 @@ class LinkDoor:
         await receive()  # websocket.connect
         await accept(send, scope, [])
 
-        async def post(message: bytes) -> None:
-            await send_within(send, {"type": "websocket.send", "bytes": message})
+        stalled = asyncio.Event()
 
-        guests = Guests(self._hub, post)
-        try:
+        async def post(message: bytes) -> None:
+            try:
+                await send_within(send, {"type": "websocket.send", "bytes": message})
+            except OSError:
+                stalled.set()  # what was not sent would be missing: the other side has to come anew
+                raise
+
+        async def read() -> None:
             while (message := await receive())["type"] != "websocket.disconnect":
                 await guests.take(payload(message, self._limit))
-        except MalformedMessage as error:
-            with contextlib.suppress(Stalled):
+
+        guests = Guests(self._hub, post)
+        work = [asyncio.create_task(read()), asyncio.create_task(stalled.wait())]
+        try:
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            if work[0].done():
+                await work[0]
+        except (MalformedMessage, TooLarge) as error:
+            with contextlib.suppress(OSError):
                 await close(send, Close.POLICY, error.detail)
         finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             await guests.close()

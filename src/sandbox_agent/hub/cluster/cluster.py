@@ -78,7 +78,7 @@ class Cluster:
         self._lines = Lines()
         self.links = Links(store.directory, options.token, lease=options.lease, ca_file=options.ca_file)
         self._strays = Strays(self._bring_back, store.directory, hub.tasks, every=min(0.5, options.lease / 10))
-        self.draining = Draining(hub, store, patience=options.drain)
+        self.draining = Draining(hub, store, patience=options.drain, hands_on=options.takes_over)
         hub.join(self)
         hub.tasks.start(tell_growth(hub.sessions, store.directory))
 
@@ -87,9 +87,14 @@ class Cluster:
 
         Raises NodeDraining, InvalidParams."""
         connection, session, method = request.connection, request.frame.session, request.method
+        is_leaving = self.directory.is_draining
+        if is_leaving and method == PROMPT and not self.takes_over:
+            raise NodeDraining(f"node {self.node} is draining, and its sessions stay with it (takeover = never)")
+        if connection.is_guest and is_leaving and method == PROMPT:
+            self._tasks.answer(request, self._send_back(request))
+            return True
         if connection.is_guest or method in _READ_HERE:
             return False
-        is_leaving = self.directory.is_draining
         if is_leaving and client_call(method, has_session=session is not None) is ClientCall.CREATE:
             raise NodeDraining(f"node {self.node} is draining and takes no sessions: use another node")
         if session is None:
@@ -238,6 +243,16 @@ class Cluster:
         self._routes.remember(target, Route(node, record.key))
         mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
         return True
+
+    async def _send_back(self, request: Request) -> None:
+        """No turn begins here any more: once the session is handed on, the client's node looks for it anew."""
+        while True:
+            if self._sessions.resolve_held(request.target()) is None:
+                raise NodeDraining(f"node {self.node} is draining: the session has been handed on")
+            if not self.directory.is_draining:
+                self._hub.dispatch_here(request)
+                return
+            await asyncio.sleep(_RETRY)
 
     async def _notify(self, connection: Connection, name: SessionName, frame: Frame, raw: bytes) -> None:
         async with self._lines.stand(connection.id, frame.session or ""):

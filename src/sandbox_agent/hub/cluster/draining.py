@@ -15,7 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 class Draining:
-    def __init__(self, hub: Hub, store: PostgresStore, *, patience: float) -> None:
+    def __init__(self, hub: Hub, store: PostgresStore, *, patience: float, hands_on: bool) -> None:
+        """Without `hands_on` sessions stay where their files are: only their turns are waited for."""
+        self._hands_on = hands_on
         self._hub = hub
         self._store = store
         self._patience = patience
@@ -40,6 +42,14 @@ class Draining:
     async def _run(self) -> None:
         end = asyncio.get_running_loop().time() + self._patience
         _log.info("draining sessions=%d", len(self._hub.sessions.all_held()))
+        while not self._hands_on:
+            if asyncio.get_running_loop().time() > end or not any(map(self._is_busy, self._hub.sessions.all_held())):
+                return
+            await asyncio.sleep(_LOOK)
+        try:
+            await self._store.release_unused()
+        except StoreError as error:
+            _log.warning("unused sessions are not handed on problem=%s", error)
         while held := self._hub.sessions.all_held():
             is_late = asyncio.get_running_loop().time() > end
             for key in held:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
@@ -19,8 +18,8 @@ from sandbox_agent.core.users import Right, User
 from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import MalformedMessage, SandboxAgentError
 from sandbox_agent.hub.clients.connection import Connection
-from sandbox_agent.hub.clients.stream import Batch
 from sandbox_agent.hub.cluster import wire
+from sandbox_agent.hub.cluster.places import Places
 from sandbox_agent.hub.hub import Hub
 
 _TICK = 15.0
@@ -38,8 +37,7 @@ class GuestConnection(Connection):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._notes: deque[tuple[int, wire.Run]] = deque()
-        """The first event that each is about; in order."""
+        self.places = Places()
 
     def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         self._note(session, stream, sequence, len(lines))
@@ -56,33 +54,9 @@ class GuestConnection(Connection):
     def attached(self, key: SessionKey, last: int) -> None:
         self._note(key.session, key.stream, last + 1, 0)
 
-    def runs_of(self, batch: Batch, *, after: int) -> list[wire.Run]:
-        """What is known of a batch that follows event `after`. To be asked of each batch, in order."""
-        end = batch.first_id + len(batch.lines)
-        is_gap = batch.first_id != after + 1  # a notice stands for what is no more
-        runs: list[wire.Run] = [wire.Run(1)] if is_gap else []
-        while self._notes and self._notes[0][0] < end:
-            first, run = self._notes[0]
-            inside = min(first + run.count, end) - first
-            if first + run.count > end:
-                sequence = run.sequence + inside if run.sequence else 0
-                self._notes[0] = end, wire.Run(run.count - inside, run.agent, run.session, sequence)
-            else:
-                self._notes.popleft()
-            if not is_gap or not run.count:
-                runs.append(wire.Run(inside, run.agent, run.session, run.sequence))
-        return runs
-
     def _note(self, session: SessionId | None, stream: StreamKey | None, sequence: int, count: int) -> None:
         agent = stream.split(":", 2)[1] if stream is not None else ""
-        first = self.stream.last_id + 1
-        if self._notes and count:
-            at, last = self._notes[-1]
-            follows = last.sequence + last.count == sequence if sequence else not last.sequence
-            if follows and at + last.count == first and (last.agent, last.session) == (agent, session) and last.count:
-                self._notes[-1] = at, wire.Run(last.count + count, agent, session, last.sequence)
-                return
-        self._notes.append((first, wire.Run(count, agent, session, sequence)))
+        self.places.note(self.stream.last_id + 1, wire.Run(count, agent, session, sequence))
 
 
 class Guests:
@@ -167,7 +141,7 @@ class _Guest:
                 before = reader.position
                 batch = await reader.take(wait=_TICK)
                 if batch is not None:
-                    told = wire.Told(self._channel, connection.runs_of(batch, after=before))
+                    told = wire.Told(self._channel, connection.places.take(batch, after=before))
                     await self._post(wire.encode(told, b"\n".join(batch.lines)))
             await self._post(wire.encode(wire.Over(self._channel, reader.over_because)))
         except OSError:

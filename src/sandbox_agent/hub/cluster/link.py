@@ -18,7 +18,7 @@ from sandbox_agent.errors import MalformedMessage, NodeUnreachable
 from sandbox_agent.hub.cluster import wire
 
 PATH = "/v1/nodes/link"
-_DIAL_SECONDS = 5.0
+_DIAL_SECONDS, _CLOSE_SECONDS = 5.0, 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -134,6 +134,7 @@ async def dial(
             open_timeout=min(_DIAL_SECONDS, lease / 3),
             ping_interval=lease / 6,
             ping_timeout=lease / 3,
+            close_timeout=min(_CLOSE_SECONDS, lease / 6),
         )
     except InvalidStatus as error:
         status = error.response.status_code

@@ -6,6 +6,7 @@ and the database's time in milliseconds, so that it grows even over a stream tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sandbox_agent.core.ids import StreamKey
@@ -142,6 +143,17 @@ async def release(connection: Connection, node: Node, stream: StreamKey, epoch: 
         spell(stream),
         node.id,
         epoch,
+        NOBODY,
+    )
+
+
+async def release_all_but(connection: Connection, node: Node, kept: Sequence[StreamKey]) -> None:
+    """Hand on what a node owns and does not use: sessions of its earlier lives."""
+    await connection.execute(
+        "UPDATE sandbox_agent.streams SET owner = $3, incarnation = 0, epoch = epoch + 1"
+        " WHERE owner = $1 AND NOT stream = ANY($2::text[])",
+        node.id,
+        [spell(stream) for stream in kept],
         NOBODY,
     )
 

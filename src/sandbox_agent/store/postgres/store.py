@@ -159,6 +159,12 @@ class PostgresStore:
         moved = SessionElsewhere(f"session {session!r} moves to another node", sessionId=session)
         self._open_committer().lose(state, moved)
 
+    async def release_unused(self) -> None:
+        """Hand on every stream that this node owns and has not acquired since it started. Raises StoreError."""
+        used = [state.stream for state in self._streams.values() if _is_ours(state)]
+        async with self._reading() as connection:
+            await leases.release_all_but(connection, self._node, used)
+
     def told(self, stream: StreamKey) -> int:
         """The newest entry that is committed: whoever follows the stream here has been told of all up to it."""
         state = self._streams.get(stream)
