@@ -13,8 +13,8 @@ from support.postgres import PostgresServer, running_postgres
 from support.rpc import RpcClient, connected
 from support.server import Server, running_server
 
-# Property tests say what holds, not how fast: a loaded machine is no failure. In CI the values are the same each time, so
-# that what fails there is what the change broke; everywhere else they are new ones.
+# Property tests say what holds, not how fast: a loaded machine is no failure. In CI the values are the same each time,
+# so that what fails there is what the change broke; everywhere else they are new ones.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
