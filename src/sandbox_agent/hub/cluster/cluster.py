@@ -47,6 +47,7 @@ _TRIES = 4
 """How often a request goes on to a new owner because the last one has the session no more."""
 _READ_HERE = frozenset(f"_sandboxagent/session/{name}" for name in ("events", "get", "list", "list_models", "search"))
 """Answered from the database, whoever owns the session."""
+_FOLLOW = "_sandboxagent/session/follow"
 _OF_THE_NODE = ("_sandboxagent/fs/", "_sandboxagent/process/")
 _ELSEWHERE = frozenset(error.__new__(error).kind for error in (SessionElsewhere, ShuttingDown, NodeDraining))
 _log = logging.getLogger(__name__)
@@ -235,13 +236,21 @@ class Cluster:
         node = await self._place(record)
         if node is None:
             record = await self._sessions.resolve(target)
-            await self._strays.settle(connection, record.key)
-            self._hub.dispatch_here(request)
+            if not self._is_followed(request, await self._strays.settle(connection, record.key)):
+                self._hub.dispatch_here(request)
             return True
         mirror = await self._mirror(connection, node)
-        await self._strays.settle(connection, record.key)
+        if self._is_followed(request, await self._strays.settle(connection, record.key)):
+            return True
         self._routes.remember(target, Route(node, record.key))
         mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
+        return True
+
+    def _is_followed(self, request: Request, settled: int | None) -> bool:
+        """Whether that the client was brought back is all that it asked for: what it was told must not come again."""
+        if settled is None or request.method != _FOLLOW:
+            return False
+        request.answer({"sessionId": request.frame.session, "lastSequence": max(settled, 0)})
         return True
 
     async def _send_back(self, request: Request) -> None:
