@@ -203,6 +203,8 @@ class Cluster:
             self._strays.add(connection, key, after)
         for forwarded in mirror.pending.values():
             request = forwarded.request
+            if self._is_followed(request, mirror.follows.get(forwarded.key)):
+                continue  # it is brought back from there; to ask again would tell it the same again
             if forwarded.may_repeat:
                 self._tasks.answer(request, self._forward(request))
             else:
