@@ -176,7 +176,9 @@ class Cluster:
         tried = tries.pop(request.ticket, 0)
         if is_error and forwarded.may_repeat and _kind(line) in _ELSEWHERE and tried < _TRIES:
             tries[request.ticket] = tried + 1
-            self._routes.forget(forwarded.key)
+            self.moved(mirror, forwarded.key)
+            if self._is_followed(request, self._strays.position(request.connection.id, forwarded.key)):
+                return
             self._tasks.answer(request, self._forward(request))
             return
         request.give(frames.with_id(line, request.frame.key))

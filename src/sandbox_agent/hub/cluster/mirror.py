@@ -83,6 +83,7 @@ class Mirror:
         """Have the client told what was told of a session after that entry, and whatever comes. Raises why not.
 
         Without `is_counted` it hears translations: how far it has been told is not known from then on."""
+        after = max(after, self.follows.get(key, after))  # something may have come since
         params = {"sessionId": key.session, "after": after, "_meta": {META: {"agent": key.agent}}}
         identity = b'%b%b"' % (_OWN, uuid4().hex.encode())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -43,6 +43,11 @@ class Strays:
     def has(self, connection: ConnectionId) -> bool:
         return connection in self._strays
 
+    def position(self, connection: ConnectionId, key: SessionKey) -> int | None:
+        """After which entry a client is to be brought back; None if it is no stray."""
+        stray = self._strays.get(connection, {}).get(key)
+        return None if stray is None else stray.after
+
     def add(self, connection: Connection, key: SessionKey, after: int) -> None:
         sessions = self._strays.setdefault(connection.id, {})
         known = sessions.get(key)
