@@ -47,6 +47,7 @@ _TRIES = 4
 """How often a request goes on to a new owner because the last one has the session no more."""
 _READ_HERE = frozenset(f"_sandboxagent/session/{name}" for name in ("events", "get", "list", "list_models", "search"))
 """Answered from the database, whoever owns the session."""
+_FOLLOW = "_sandboxagent/session/follow"
 _OF_THE_NODE = ("_sandboxagent/fs/", "_sandboxagent/process/")
 _ELSEWHERE = frozenset(error.__new__(error).kind for error in (SessionElsewhere, ShuttingDown, NodeDraining))
 _log = logging.getLogger(__name__)
@@ -175,7 +176,9 @@ class Cluster:
         tried = tries.pop(request.ticket, 0)
         if is_error and forwarded.may_repeat and _kind(line) in _ELSEWHERE and tried < _TRIES:
             tries[request.ticket] = tried + 1
-            self._routes.forget(forwarded.key)
+            self.moved(mirror, forwarded.key)
+            if self._is_followed(request, self._strays.position(request.connection.id, forwarded.key)):
+                return
             self._tasks.answer(request, self._forward(request))
             return
         request.give(frames.with_id(line, request.frame.key))
@@ -202,6 +205,8 @@ class Cluster:
             self._strays.add(connection, key, after)
         for forwarded in mirror.pending.values():
             request = forwarded.request
+            if self._is_followed(request, mirror.follows.get(forwarded.key)):
+                continue  # it is brought back from there; to ask again would tell it the same again
             if forwarded.may_repeat:
                 self._tasks.answer(request, self._forward(request))
             else:
@@ -235,13 +240,21 @@ class Cluster:
         node = await self._place(record)
         if node is None:
             record = await self._sessions.resolve(target)
-            await self._strays.settle(connection, record.key)
-            self._hub.dispatch_here(request)
+            if not self._is_followed(request, await self._strays.settle(connection, record.key)):
+                self._hub.dispatch_here(request)
             return True
         mirror = await self._mirror(connection, node)
-        await self._strays.settle(connection, record.key)
+        if self._is_followed(request, await self._strays.settle(connection, record.key)):
+            return True
         self._routes.remember(target, Route(node, record.key))
         mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
+        return True
+
+    def _is_followed(self, request: Request, settled: int | None) -> bool:
+        """Whether that the client was brought back is all that it asked for: what it was told must not come again."""
+        if settled is None or request.method != _FOLLOW:
+            return False
+        request.answer({"sessionId": request.frame.session, "lastSequence": max(settled, 0)})
         return True
 
     async def _send_back(self, request: Request) -> None:

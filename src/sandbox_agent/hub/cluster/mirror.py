@@ -24,6 +24,8 @@ from sandbox_agent.hub.cluster.strays import UNKNOWN
 _SETTLED = PREFIX + "settled"
 _OWN = b'"node-'
 _UPDATE = b'"session/update"'
+_REPLAYING = "session/load"
+"""Not sent again by itself: half of a replay may have been told, and all of it would come once more."""
 _LEAVING = frozenset({"session/delete", "_sandboxagent/session/detach"})
 MOVED = SessionElsewhere.__new__(SessionElsewhere).kind
 
@@ -69,7 +71,8 @@ class Mirror:
             self.follows.setdefault(key, base)
         elif base == UNKNOWN:
             self.follows[key] = UNKNOWN
-        self.pending[request.ticket] = Forwarded(request, key, may_repeat(request.method))
+        is_safe = may_repeat(request.method) and request.method != _REPLAYING
+        self.pending[request.ticket] = Forwarded(request, key, is_safe)
         self.say(frames.with_id(_as_said(request), b"%d" % request.ticket))
 
     def say(self, raw: bytes) -> None:
@@ -80,6 +83,7 @@ class Mirror:
         """Have the client told what was told of a session after that entry, and whatever comes. Raises why not.
 
         Without `is_counted` it hears translations: how far it has been told is not known from then on."""
+        after = max(after, self.follows.get(key, after))  # something may have come since
         params = {"sessionId": key.session, "after": after, "_meta": {META: {"agent": key.agent}}}
         identity = b'%b%b"' % (_OWN, uuid4().hex.encode())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

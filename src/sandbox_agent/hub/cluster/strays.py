@@ -43,6 +43,11 @@ class Strays:
     def has(self, connection: ConnectionId) -> bool:
         return connection in self._strays
 
+    def position(self, connection: ConnectionId, key: SessionKey) -> int | None:
+        """After which entry a client is to be brought back; None if it is no stray."""
+        stray = self._strays.get(connection, {}).get(key)
+        return None if stray is None else stray.after
+
     def add(self, connection: Connection, key: SessionKey, after: int) -> None:
         sessions = self._strays.setdefault(connection.id, {})
         known = sessions.get(key)
@@ -57,16 +62,19 @@ class Strays:
     def forget(self, connection: ConnectionId) -> None:
         self._strays.pop(connection, None)
 
-    async def settle(self, connection: Connection, key: SessionKey) -> None:
-        """Return when the client follows the session again, if it had lost it. Raises why it cannot just now."""
+    async def settle(self, connection: Connection, key: SessionKey) -> int | None:
+        """Return when the client follows the session again, and after which entry; None if it had not lost it.
+
+        Raises why it cannot just now."""
         if connection.id not in self._strays:
-            return
+            return None
         lock = self._locks.setdefault((connection.id, key), asyncio.Lock())
         async with lock:
             stray = self._strays.get(connection.id, {}).get(key)
             if stray is not None:
                 await self._bring_back(connection, key, stray)
                 self._remove(connection.id, key)
+            return None if stray is None else stray.after
 
     async def _seek(self) -> None:
         try:
