@@ -12,6 +12,7 @@ import asyncio, threading
 from sandbox_agent.cli.attaching import _read_stdin
 
 async def main():
+    asyncio.get_running_loop().slow_callback_duration = 60  # how slow the machine is does not matter
     begun = asyncio.Event()
     async def give(piece):
         begun.set()

@@ -13,7 +13,7 @@ from support.rpc import Events, RpcClient, connected, prompt_params
 from support.server import Server, running_server
 
 TOKEN = "the-secret-of-the-cluster"
-LEASE_MS = 2000
+LEASE_MS = 4000
 
 
 class Nodes:

@@ -15,6 +15,8 @@ MAIN_PLAN = "main"
 
 _TOOL_KINDS = "read edit delete move search execute think fetch switch_mode other"
 _TOOL_STATUSES = "pending in_progress completed failed"
+
+
 class _Line:
     """The number of a line, from 1 on. Some agents of version 1 count from 0, which version 2 does not allow."""
 
