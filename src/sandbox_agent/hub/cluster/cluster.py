@@ -185,7 +185,7 @@ class Cluster:
 
     def moved(self, mirror: Mirror, key: SessionKey) -> None:
         self._routes.forget(key)
-        after = mirror.follows.pop(key, None)
+        after = mirror.leave(key)
         if after is not None:
             self._strays.add(mirror.connection, key, after)
 
@@ -290,6 +290,7 @@ class Cluster:
         """Have a client follow a session again, wherever it is. Raises why it cannot be just now."""
         record = await self._sessions.look_up(SessionName(key.session, key.agent))
         node = await self._place(record)
+        self._leave_others(stray, key, node)
         if stray.after == UNKNOWN:
             stray.after = record.event_count
             connection.deliver_own(key.session, _moved(key))
@@ -299,6 +300,13 @@ class Cluster:
         else:
             is_counted = _is_counted(connection, record)
             await (await self._mirror(connection, node)).follow(key, stray.after, is_counted=is_counted)
+
+    def _leave_others(self, stray: Stray, key: SessionKey, node: str | None) -> None:
+        """From nodes that have had the session before nothing more is told of it: it comes from the one that has it."""
+        for mirror in self._mirrors.get(stray.connection.id, {}).values():
+            told = mirror.leave(key) if mirror.node != node else None
+            if told is not None and UNKNOWN not in (told, stray.after):
+                stray.after = max(stray.after, told)
 
     async def _mirror(self, connection: Connection, node: str) -> Mirror:
         """Raises NodeUnreachable."""

@@ -26,6 +26,8 @@ _OWN = b'"node-'
 _UPDATE = b'"session/update"'
 _REPLAYING = "session/load"
 """Not sent again by itself: half of a replay may have been told, and all of it would come once more."""
+_FOLLOWING = frozenset({PROMPT, "session/load", "session/resume", "_sandboxagent/session/follow"})
+"""What attaches a client to a session."""
 _LEAVING = frozenset({"session/delete", "_sandboxagent/session/detach"})
 MOVED = SessionElsewhere.__new__(SessionElsewhere).kind
 
@@ -55,6 +57,8 @@ class Mirror:
         """By the ticket of the request, which is its id over there."""
         self.follows: dict[SessionKey, int] = {}
         """Up to which entry of a session's history the client has been told, or UNKNOWN."""
+        self._departed: set[SessionKey] = set()
+        """Sessions that the client follows another way by now: what is still on its way from here comes there too."""
         self.asks: set[bytes] = set()
         """Questions of agents over there that the client may answer."""
         self._own: dict[bytes, asyncio.Future[bytes]] = {}
@@ -66,6 +70,8 @@ class Mirror:
 
     def send(self, request: Request, key: SessionKey, base: int) -> None:
         """Have a request answered over there. `base` is how far the history had come: a prompt follows from there."""
+        if request.method in _FOLLOWING:
+            self._departed.discard(key)
         if request.method == PROMPT:
             request = _with_turn_id(request)
             self.follows.setdefault(key, base)
@@ -88,6 +94,7 @@ class Mirror:
         identity = b'%b%b"' % (_OWN, uuid4().hex.encode())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._own[identity] = answer
+        self._departed.discard(key)
         self.follows[key] = after if is_counted else UNKNOWN
         try:
             self.say(frames.request(identity, "_sandboxagent/session/follow", params))
@@ -101,6 +108,11 @@ class Mirror:
         if error is not None:
             self._cluster.moved(self, key)
             raise NodeUnreachable(f"node {self.node}: {frames.error_message(error)}", node=self.node)
+
+    def leave(self, key: SessionKey) -> int | None:
+        """The client follows the session another way from now on. Gives up to which entry it has been told here."""
+        self._departed.add(key)
+        return self.follows.pop(key, None)
 
     def cancel(self, raw: bytes) -> None:
         """The client takes one of its requests back; nothing, if it is not over there."""
@@ -166,6 +178,8 @@ class Mirror:
 
     def _from_history(self, key: SessionKey, sequence: int, lines: list[bytes]) -> None:
         """Entries of a session's history. What the client has been told already, by another way, is left out."""
+        if key in self._departed:
+            return
         known = self.follows.get(key, sequence - 1)
         if known != UNKNOWN:
             lines, sequence = lines[max(known + 1 - sequence, 0) :], max(sequence, known + 1)
