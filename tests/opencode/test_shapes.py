@@ -190,10 +190,14 @@ async def test_what_is_served_and_what_is_not_are_the_endpoints_of_the_document(
     async with hub_here(tmp_path) as hub:
         files = FileService((), tmp_path, file_limits(), data_dir=None)
         limits: dict[str, Any] = {"stream_bytes": 1, "sessions_held": 1, "ticket_seconds": 1.0}
-        parts = OpenCodeParts(hub, Catalog({}), files, 1, 1.0, None, issue_ticket=str, **limits)
+        parts = OpenCodeParts(hub, Catalog({}), files, 1, 1.0, None, issue_ticket=str, forward=_nowhere, **limits)
         names = [route.name for route in routes(build_handlers(parts))]
     assert set(names) == set(schema.operations())
     assert len(names) == len(set(names))  # nothing is both served and not
+
+
+async def _nowhere(*_: Any) -> bool:
+    return False
 
 
 @pytest.mark.asyncio(loop_scope="module")
