@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import signal
 from collections import Counter
@@ -17,7 +16,6 @@ from support.postgres import PostgresServer
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.skipif(not os.environ.get("CHAOS"), reason="set CHAOS=1: one run in several still shows events twice")
 async def test_random_faults_lose_nothing_double_nothing_and_run_no_turn_twice(
     own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
