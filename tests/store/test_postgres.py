@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -133,15 +134,31 @@ async def test_a_session_of_a_server_that_died_is_taken_over_when_its_lease_has_
 
 
 @pytest.mark.timeout(120)
-async def test_of_two_servers_that_claim_at_the_same_moment_one_gets_it_300_times(
+async def test_of_two_servers_that_claim_at_the_same_moment_one_gets_it_1000_times(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     url = postgres.new_database()
     async with opened(url, tmp_path / "a") as one, opened(url, tmp_path / "b") as two:
-        for number in range(300):
+        won = Counter[str]()
+        for number in range(1000):
             stream = StreamKey(f"session:mock:{number}")
-            results = await asyncio.gather(one.acquire(stream), two.acquire(stream), return_exceptions=True)
+            claims = {"one": one.acquire(stream), "two": two.acquire(stream)}
+            first, second = claims if number % 2 else reversed(claims)
+            results = await asyncio.gather(claims[first], claims[second], return_exceptions=True)
             assert sorted(isinstance(result, SessionElsewhere) for result in results) == [False, True], results
+            winner = first if isinstance(results[1], SessionElsewhere) else second
+            won[winner] += 1
+            owner, other = (one, two) if winner == "one" else (two, one)
+            owner.append(stream, "agent", numbered(1))
+            other.append(stream, "agent", [b"not the owner"])
+        await one.safe()
+        await two.safe()
+        assert won.total() == 1000
+        assert min(won.values()) > 100, won  # they did meet
+        rows = postgres.sql("SELECT count(*), min(last), max(last) FROM sandbox_agent.streams", name_of(url))
+        assert rows.split("|") == ["1000", "1", "1"], rows
+        for number in range(0, 1000, 50):
+            assert await lines_of(one, StreamKey(f"session:mock:{number}")) == numbered(1)
 
 
 async def test_a_new_session_under_a_name_that_another_has_is_refused_whole(
