@@ -1,6 +1,7 @@
 """`python -m bench.chaos --minutes 10`: three nodes on one PostgreSQL under random faults, and what every client saw.
 
-It ends with counts, and with an error if anything was lost, doubled, out of order, run twice or left unanswered.
+It ends with counts, and with an error if anything was lost, doubled, out of order, run twice, left unanswered, or told
+and not in the history.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 def describe(verdict: Verdict) -> str:
-    kinds = ("lost", "doubled", "out of order", "run twice", "unanswered")
+    kinds = ("lost", "doubled", "out of order", "not in history", "holes", "run twice", "unanswered")
     lines = [f"  {verdict.broken[kind]:8,}  {kind}" for kind in kinds]
     lines += [f"  {number:8,}  fault: {name}" for name, number in verdict.faults.most_common()]
     lines += [f"  {number:8,}  prompt: {name}" for name, number in verdict.turns.most_common()]

@@ -27,6 +27,15 @@ async def test_random_faults_lose_nothing_double_nothing_and_run_no_turn_twice(
 
 
 @pytest.mark.timeout(180)
+async def test_events_that_are_swallowed_before_they_reach_who_follows_are_found(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    chaos = Chaos(own_postgres, tmp_path, secrets.randbits(32), sessions=1, swallows=lambda data: b"tick 2" in data)
+    verdict = await chaos.run(3.0)
+    assert verdict.broken.keys() == {"lost"}, verdict
+
+
+@pytest.mark.timeout(180)
 async def test_nodes_are_restarted_one_after_the_other_under_load_and_no_turn_is_lost(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

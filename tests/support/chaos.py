@@ -14,6 +14,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from support.link_proxy import LinkProxy, link_proxy
 from support.postgres import PostgresServer
 from support.rpc import RpcClient, open_client, prompt_params, sse_blocks
 from support.server import Server, running_server
+from support.witness import Record, Stay, judge, newest_update
 
 LEASE = LEASE_MS / 1000
 _ANSWER = 60.0
@@ -40,7 +42,7 @@ class Verdict:
     turns: Counter[str] = field(default_factory=Counter)
     """How prompts were answered."""
     broken: Counter[str] = field(default_factory=Counter)
-    """Lost, doubled, out of order, run twice, unanswered."""
+    """Lost, doubled, out of order, not in history, holes, run twice, unanswered."""
     notes: list[str] = field(default_factory=list)
     slowest: float = 0.0
     """Seconds from the first try of a prompt to its answer."""
@@ -98,8 +100,19 @@ class Node:
 
 
 class Chaos:
-    def __init__(self, postgres: PostgresServer, home: Path, seed: int, *, nodes: int = 3, sessions: int = 4) -> None:
+    def __init__(
+        self,
+        postgres: PostgresServer,
+        home: Path,
+        seed: int,
+        *,
+        nodes: int = 3,
+        sessions: int = 4,
+        swallows: Callable[[bytes], bool] = lambda data: False,
+    ) -> None:
+        """`swallows` says which events are lost on their way to watchers: a fault that has to be found."""
         self.verdict = Verdict()
+        self.swallows = swallows
         self._postgres = postgres
         self._home = home
         self._random = random.Random(seed)
@@ -185,43 +198,20 @@ class Chaos:
         async with httpx.AsyncClient(base_url=await self.any_url(), trust_env=False) as http:
             reader = await open_client(http)
             for session, writer in zip(sessions, writers, strict=True):
-                entries = await _history(reader, session)
-                self.verdict.events += len(entries)
-                self._check_turns(entries, writer)
-                told = _told(entries)
-                for watcher in [each for each in watchers if each.session == session]:
-                    await watcher.reach(max(told, default=0))
-                    self._check_watcher(told, watcher)
-
-    def _check_turns(self, entries: list[dict[str, Any]], writer: Writer) -> None:
-        if [entry["sequence"] for entry in entries] != list(range(1, len(entries) + 1)):
-            self.verdict.blame("out of order", f"{writer.session}: the history has holes")
-        runs = Counter(text for text in _told(entries).values() if text.startswith("turn-"))
-        for turn, number in runs.items():
-            if number > 1:
-                self.verdict.blame("run twice", f"{writer.session}: {turn} {number} times")
-        for turn in writer.succeeded:
-            if turn not in runs:
-                self.verdict.blame("lost", f"{writer.session}: {turn} was answered, and is not in the history")
-
-    def _check_watcher(self, told: dict[int, str], watcher: Watcher) -> None:
-        seen = [sequence for sequence, _ in watcher.seen]
-        if seen != sorted(seen):
-            self.verdict.blame("out of order", f"{watcher.session}: {_disorder(seen)}")
-        doubled = [sequence for sequence, number in Counter(seen).items() if number > 1]
-        if doubled:
-            self.verdict.blame("doubled", f"{watcher.session}: entries {doubled[:10]}")
-        missing = sorted(told.keys() - set(seen))
-        if missing:
-            self.verdict.blame("lost", f"{watcher.session}: entries {missing[:10]} of {len(told)} were never told")
-        if any(told.get(sequence, text) != text or sequence not in told for sequence, text in watcher.seen):
-            self.verdict.blame("lost", f"{watcher.session}: somebody saw what history does not have")
+                history = await _history(reader, session)
+                self.verdict.events += len(history)
+                followers = [watcher for watcher in watchers if watcher.session == session]
+                await asyncio.gather(*(watcher.reach(newest_update(history)) for watcher in followers))
+                stays = [watcher.stays for watcher in followers]
+                for fault in judge(Record(session, history, writer.turns, stays)):
+                    self.verdict.blame(*fault)
 
 
 class Writer:
     def __init__(self, chaos: Chaos, session: str) -> None:
         self.session = session
-        self.succeeded: list[str] = []
+        self.turns: dict[str, str | None] = {}
+        """How each was answered in the end."""
         self._chaos = chaos
 
     async def run(self, end: float) -> None:
@@ -234,6 +224,7 @@ class Writer:
     async def _turn(self, turn: str) -> None:
         """Send one prompt until it is answered for good."""
         verdict, began = self._chaos.verdict, time.monotonic()
+        self.turns[turn] = None
         params = prompt_params(self.session, f"thought {turn}; slow 4", turnId=turn)
         while time.monotonic() - began < _ANSWER:
             try:
@@ -246,12 +237,10 @@ class Writer:
             if "result" in answer or kind == "agent_exited":
                 verdict.turns[kind] += 1
                 verdict.slowest = max(verdict.slowest, time.monotonic() - began)
-                if "result" in answer:
-                    self.succeeded.append(turn)
+                self.turns[turn] = "ok" if "result" in answer else kind
                 return
             verdict.turns[f"again after {kind}"] += 1
             await asyncio.sleep(0.1)
-        verdict.blame("unanswered", f"{self.session}: {turn}")
 
     async def _try(self, params: dict[str, Any]) -> dict[str, Any]:
         url = await self._chaos.any_url()
@@ -264,11 +253,11 @@ class Writer:
 
 
 class Watcher:
-    """What it saw: the sequence and the text of every update of the agent."""
+    """Follows a session from node to node, and keeps every message with a sequence that it was told."""
 
     def __init__(self, chaos: Chaos, session: str) -> None:
         self.session = session
-        self.seen: list[tuple[int, str]] = []
+        self.stays: list[Stay] = []
         self._last = 0
         self._chaos = chaos
         self._grew = asyncio.Event()
@@ -282,11 +271,11 @@ class Watcher:
     async def reach(self, sequence: int) -> None:
         try:
             async with asyncio.timeout(_ANSWER):
-                while not self.seen or self.seen[-1][0] < sequence:
+                while self._last < sequence:
                     self._grew.clear()
                     await self._grew.wait()
         except TimeoutError:
-            self._chaos.verdict.notes.append(f"{self.session}: a watcher stands at {self._last}, not at {sequence}")
+            self._chaos.verdict.blame("lost", f"{self.session}: a watcher stands at {self._last}, not at {sequence}")
 
     async def _watch(self, url: str) -> None:
         async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
@@ -294,6 +283,7 @@ class Watcher:
             headers = {"X-ACP-Connection-Id": client.id, "Accept": "text/event-stream"}
             limits = httpx.Timeout(10.0, read=30.0)
             async with http.stream("GET", "/v1/rpc", headers=headers, timeout=limits) as response:
+                self.stays.append(Stay(self._last))
                 following = asyncio.create_task(self._follow(client))
                 try:
                     async for blocks in sse_blocks(response.aiter_bytes()):
@@ -312,7 +302,7 @@ class Watcher:
 
     def _take(self, block: bytes) -> None:
         data = next((line for line in block.split(b"\n") if line.startswith(b"data: ")), None)
-        if data is None:
+        if data is None or self._chaos.swallows(data):
             return
         message = msgspec.json.decode(data[6:])
         params = message.get("params") or {}
@@ -320,24 +310,8 @@ class Watcher:
         if sequence is None:
             return
         self._last = max(self._last, sequence)
-        text = _text(params.get("update") or {})
-        if text is not None:
-            self.seen.append((sequence, text))
-            self._grew.set()
-
-
-def _text(update: dict[str, Any]) -> str | None:
-    is_said = update.get("sessionUpdate") in ("agent_message_chunk", "agent_thought_chunk")
-    return str(update["content"].get("text", "")).strip() if is_said else None
-
-
-def _told(entries: list[dict[str, Any]]) -> dict[int, str]:
-    found = {}
-    for entry in entries:
-        text = _text((entry["envelope"].get("params") or {}).get("update") or {})
-        if text is not None:
-            found[entry["sequence"]] = text
-    return found
+        self.stays[-1].told.append((sequence, message))
+        self._grew.set()
 
 
 async def _history(client: RpcClient, session: str) -> list[dict[str, Any]]:
@@ -353,8 +327,3 @@ async def _history(client: RpcClient, session: str) -> list[dict[str, Any]]:
         found += answer["result"]["events"]
         has_more = answer["result"]["hasMore"]
     return found
-
-
-def _disorder(seen: list[int]) -> str:
-    at = next(at for at in range(1, len(seen)) if seen[at] < seen[at - 1])
-    return f"{seen[max(at - 3, 0) : at + 3]}"
