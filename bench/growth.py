@@ -58,12 +58,16 @@ def table(results: Results) -> str:
         for server in ("ours", "peer"):
             points = growth.points(results, server)
             cells += [
-                ", ".join(f"{value:,.3g}" for _, value in points),
+                ", ".join(short(value) for _, value in points),
                 f"{slope(points):.2f}" if len(points) > 1 else "",
             ]
         sizes = ", ".join(f"{size:,}" for size in growth.sizes.values())
         lines.append(f"| {growth.title} | {sizes} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

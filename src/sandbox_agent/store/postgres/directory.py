@@ -58,6 +58,22 @@ class Directory:
             )
         return [NodeRow(*row) for row in rows]
 
+    async def address(self, node_id: str) -> str | None:
+        """Where a node says that others reach it; None if it is not known, or has said nothing. Raises StoreError."""
+        async with self._readers.lend() as connection:
+            url: str | None = await connection.fetchval("SELECT url FROM sandbox_agent.nodes WHERE id = $1", node_id)
+        return url or None
+
+    async def takers(self) -> list[str]:
+        """The other nodes that take sessions. Raises StoreError."""
+        async with self._readers.lend() as connection:
+            rows = await connection.fetch(
+                "SELECT id FROM sandbox_agent.nodes WHERE expires > now() AND url <> '' AND NOT is_draining"
+                " AND id <> $1",
+                self.node.id,
+            )
+        return [row["id"] for row in rows]
+
     async def owners(self, streams: Sequence[StreamKey]) -> dict[StreamKey, Owner]:
         """The owners of those sessions that exist. Raises StoreError."""
         by_name = {spell(stream): stream for stream in streams}
