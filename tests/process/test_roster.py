@@ -142,23 +142,29 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def left_run(data_dir: Path, *notes: str, server: str = "4194300-1") -> str:
-    """The record of a server that is gone."""
+def left_run(data_dir: Path, *notes: tuple[int, int], server: str = "4194300-1") -> str:
+    """The record of a server that is gone: pids and start times of its children, among lines that are free or torn."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     folder = data_dir / "running" / f"{server}-{boot}"
     folder.mkdir(parents=True)
-    for note in notes:
-        (folder / note).touch()
+    lines = ["", *(f"{pid} {when}" for pid, when in notes), "what is this", "17"]
+    (folder / "children").write_text("\n".join(lines))
     return folder.name
 
 
-def started(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+def started(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def noted(data_dir: Path) -> list[tuple[int, int]]:
+    (file,) = data_dir.glob("running/*/children")
+    fields = (line.split() for line in file.read_text().splitlines())
+    return [(int(pid), int(when)) for pid, when in filter(None, fields)]
 
 
 def test_a_noted_child_is_ended_and_a_process_that_only_has_its_number_is_not(tmp_path: Path) -> None:
     with sleeper() as ours, sleeper() as stranger:
-        left_run(tmp_path, f"{ours}-{started(ours)}", f"{stranger}-{int(started(stranger)) - 1}")
+        left_run(tmp_path, (ours, started(ours)), (stranger, started(stranger) - 1))
         end_leftovers(tmp_path)
         assert (lives(ours), lives(stranger)) == (False, True)
         assert list((tmp_path / "running").iterdir()) == []
@@ -188,11 +194,17 @@ def test_a_server_that_was_started_by_what_an_earlier_one_left_spares_itself(tmp
 def test_a_note_goes_with_its_child_and_the_folder_with_the_roster(tmp_path: Path) -> None:
     roster = Roster()
     roster.open(tmp_path)
-    with sleeper() as pid:
-        roster.add(pid)
-        assert [note.name for note in tmp_path.glob("running/*/*")] == [f"{pid}-{started(pid)}"]
-        roster.remove(pid)
-    assert list(tmp_path.glob("running/*/*")) == []
+    with sleeper() as first, sleeper() as second, sleeper() as third:
+        roster.add(first)
+        roster.add(second)
+        assert noted(tmp_path) == [(first, started(first)), (second, started(second))]
+        roster.remove(first)
+        assert noted(tmp_path) == [(second, started(second))]
+        roster.add(third)  # in the line of the first
+        assert noted(tmp_path) == [(third, started(third)), (second, started(second))]
+        roster.remove(second)
+        roster.remove(third)
+    assert noted(tmp_path) == []
     roster.close()
     assert list(tmp_path.glob("running/*")) == []
 

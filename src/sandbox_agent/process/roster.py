@@ -23,7 +23,9 @@ from sandbox_agent.process.spawn import seal
 
 RUN_VARIABLE = "SANDBOX_AGENT_RUN"
 _log = logging.getLogger(__name__)
-_FOLDER = "running"
+_FOLDER, _CHILDREN = "running", "children"
+_PID_WIDTH, _TIME_WIDTH = 10, 20
+_BLANK = b" " * (_PID_WIDTH + 1 + _TIME_WIDTH) + b"\n"
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 25
 """How often we look for what is left while we kill it, since it may start more."""
@@ -32,11 +34,18 @@ _REAP_EVERY = 5.0
 
 
 class Roster:
-    """The children of this process; after `open` each has a file `<pid>-<start time>` in the folder of the run."""
+    """The children of this process; after `open` each has a line with its pid and start time in a file of the run.
+
+    Lines are written in place, and used again: to make a file for each child takes longer than many a child lives."""
 
     def __init__(self) -> None:
-        self._notes: dict[int, str | None] = {}
+        self._children: dict[int, int | None] = {}
+        """By pid, which line it has."""
+        self._free: list[int] = []
+        """Lines that were used before."""
+        self._lines = 0
         self._folder: Path | None = None
+        self._file = -1
         self.is_sealed = False
         """Children inherit nothing but what they are given: see `seal`."""
 
@@ -55,37 +64,45 @@ class Roster:
         folder = data_dir / _FOLDER / table.own_name()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(folder / _CHILDREN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         except OSError as error:
             _log.warning("children cannot be noted under %s: %s", folder.parent, error)
         else:
-            self._folder = folder
+            self._folder, self._lines, self._free = folder, 0, []
 
     def close(self) -> None:
         folder, self._folder = self._folder, None
         if folder is not None:
+            os.close(self._file)
+            self._children = dict.fromkeys(self._children)  # whoever is left has no line any more
             shutil.rmtree(folder, ignore_errors=True)
 
     def add(self, pid: int) -> None:
-        self._notes[pid] = None
+        self._children[pid] = None
         process = table.look(pid) if self._folder is not None else None
-        if process is not None and self._folder is not None:
-            note = f"{self._folder}/{pid}-{process.started}"
-            with contextlib.suppress(OSError):
-                os.close(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-                self._notes[pid] = note
+        if process is not None:
+            line = self._free.pop() if self._free else self._lines
+            if self._write(line, b"%*d %*d\n" % (_PID_WIDTH, pid, _TIME_WIDTH, process.started)):
+                self._lines = max(self._lines, line + 1)
+                self._children[pid] = line
 
     def remove(self, pid: int) -> None:
-        note = self._notes.pop(pid, None)
-        if note is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(note)  # noqa: PTH108 - for every child: a Path takes longer than the call
+        line = self._children.pop(pid, None)
+        if line is not None and self._write(line, _BLANK):
+            self._free.append(line)
+
+    def _write(self, line: int, content: bytes) -> bool:
+        try:
+            return os.pwrite(self._file, content, line * len(_BLANK)) == len(_BLANK)
+        except OSError:
+            return False
 
     async def reap_adopted(self) -> None:
         """For ever: let go of the dead that were left to us by our children. Without this they would pile up."""
         while True:
             await asyncio.sleep(_REAP_EVERY)
             for pid in await asyncio.to_thread(table.own_children):
-                if pid not in self._notes:
+                if pid not in self._children:
                     with contextlib.suppress(ChildProcessError):
                         os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
 
@@ -132,14 +149,22 @@ def _left_by(run: Path) -> set[int]:
     """Whatever carries the run's name, and the noted children with their sessions, should they have dropped it."""
     everyone = table.everyone()
     leaders = set()
-    for note in run.iterdir():
-        pid, _, started = note.name.partition("-")
-        process = everyone.get(int(pid)) if pid.isdigit() else None
-        if process is not None and str(process.started) == started and run.name.endswith(table.boot()):
+    for pid, started in _noted(run):
+        process = everyone.get(pid)
+        if process is not None and process.started == started and run.name.endswith(table.boot()):
             leaders.add(process.pid)
     marked = {pid for pid in everyone if table.carries(pid, RUN_VARIABLE, run.name)}
     found = marked | {process.pid for process in everyone.values() if process.session in leaders}
     return found | table.descendants(found, everyone)
+
+
+def _noted(run: Path) -> Iterator[tuple[int, int]]:
+    """The pids and start times of children that a run had, and perhaps of some that it had no more."""
+    with contextlib.suppress(OSError):
+        for line in (run / _CHILDREN).read_bytes().splitlines():
+            fields = line.split()
+            if len(fields) == 2 and all(map(bytes.isdigit, fields)):
+                yield int(fields[0]), int(fields[1])
 
 
 def _ours() -> set[int]:
