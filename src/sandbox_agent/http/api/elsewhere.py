@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
@@ -16,7 +17,7 @@ from sandbox_agent.core.ids import SessionName
 from sandbox_agent.errors import NodeUnreachable, NotFound
 from sandbox_agent.http.access.behalf import ON_BEHALF, describe
 from sandbox_agent.http.asgi.exchange import Exchange, user_of
-from sandbox_agent.http.asgi.messages import Receive, Scope, Send
+from sandbox_agent.http.asgi.messages import Headers, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _NOT_PASSED_ON = frozenset(
         *(b"x-content-type-options", b"x-frame-options", b"cross-origin-resource-policy", b"date", ON_BEHALF),
     }
 )
+_NOT_ASKED_THERE = frozenset({"node", "access_token", "auth_token", "ticket"})
 _CONNECT = 5.0
 
 
@@ -67,13 +69,19 @@ class Elsewhere:
             raise NotFound(f"there is no node {node!r}: GET /v1/nodes lists them")
         if not row.is_alive or not row.url:
             raise NodeUnreachable(f"node {node} is gone, or takes no requests of other nodes", node=node)
-        await self._pass_on(node, row.url, Exchange(scope, receive, send))
+        exchange = Exchange(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._pass_socket_on(cluster, node, row.url, exchange)
+        else:
+            await self._pass_on(node, row.url, exchange)
         return True
 
     async def _owner(self, cluster: Cluster, scope: Scope, session: str | None) -> str | None:
         """The other node whose session a request is about; None if it can be answered here."""
         path: str = scope["path"]
-        is_shown = scope["method"] == "GET" and path.startswith(_SESSIONS) and path.count("/") == _SESSIONS.count("/")
+        is_shown = (
+            scope.get("method") == "GET" and path.startswith(_SESSIONS) and path.count("/") == _SESSIONS.count("/")
+        )
         if is_shown:
             session = path.removeprefix(_SESSIONS)
         elif not path.startswith(_BY_SESSION):
@@ -88,15 +96,14 @@ class Elsewhere:
 
     async def _pass_on(self, node: str, url: str, exchange: Exchange) -> None:
         scope = exchange.scope
-        query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1"), True) if pair[0] != "node"]
-        path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
-        path += f"?{urlencode(query)}" if query else ""
         kept = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
-        bearer = f"Bearer {self._token}".encode()
-        headers = [*kept, (b"authorization", bearer), (ON_BEHALF, describe(user_of(scope)))]
+        headers = [*kept, *self._credentials(scope)]
         has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
         request = self._client().build_request(
-            scope["method"], url.rstrip("/") + path, headers=headers, content=exchange.body() if has_body else None
+            scope["method"],
+            url.rstrip("/") + _target(scope),
+            headers=headers,
+            content=exchange.body() if has_body else None,
         )
         try:
             response = await self._client().send(request, stream=True)
@@ -113,12 +120,30 @@ class Elsewhere:
             await asyncio.gather(answering, leaving, return_exceptions=True)
             await response.aclose()
 
+    async def _pass_socket_on(self, cluster: Cluster, node: str, url: str, exchange: Exchange) -> None:
+        from sandbox_agent.http.api.socket_elsewhere import SocketElsewhere  # noqa: PLC0415 - only for who has a cluster
+
+        headers = {name.decode(): value.decode() for name, value in self._credentials(exchange.scope)}
+        socket = SocketElsewhere(exchange, node, partial(cluster.directory.is_alive, node))
+        await socket.serve(url, _target(exchange.scope), headers, ca_file=self._ca_file)
+
+    def _credentials(self, scope: Scope) -> Headers:
+        return [(b"authorization", f"Bearer {self._token}".encode()), (ON_BEHALF, describe(user_of(scope)))]
+
     def _client(self) -> httpx.AsyncClient:
         if self._http is None:
             context = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
             limits = httpx.Timeout(None, connect=_CONNECT)
             self._http = httpx.AsyncClient(verify=context, timeout=limits, trust_env=False)
         return self._http
+
+
+def _target(scope: Scope) -> str:
+    """Path and query for the other node: it is told who asks in another way."""
+    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    query = [(name, value) for name, value in given if name not in _NOT_ASKED_THERE]
+    path: str = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 async def _answer(response: httpx.Response, send: Send) -> None:

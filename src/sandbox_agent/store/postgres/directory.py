@@ -58,6 +58,12 @@ class Directory:
             )
         return [NodeRow(*row) for row in rows]
 
+    async def is_alive(self, node_id: str) -> bool:
+        """Whether a node renews its leases. Raises StoreError."""
+        async with self._readers.lend() as connection:
+            query = "SELECT count(*) FROM sandbox_agent.nodes WHERE id = $1 AND expires > now()"
+            return bool(await connection.fetchval(query, node_id))
+
     async def owners(self, streams: Sequence[StreamKey]) -> dict[StreamKey, Owner]:
         """The owners of those sessions that exist. Raises StoreError."""
         by_name = {spell(stream): stream for stream in streams}
