@@ -163,6 +163,7 @@ def _elsewhere(parts: Parts) -> Elsewhere:
 
 
 def _opencode(parts: Parts) -> OpenCodeParts:
+    elsewhere = _elsewhere(parts)
     return OpenCodeParts(
         parts.hub,
         parts.catalog,
@@ -174,7 +175,8 @@ def _opencode(parts: Parts) -> OpenCodeParts:
         ticket_seconds=parts.credentials.tickets.lifetime,
         stream_bytes=parts.opencode_stream_bytes,
         sessions_held=parts.opencode_sessions,
-        forward=_elsewhere(parts).forward,
+        forward=elsewhere.forward,
+        ask_others=elsewhere.ask_others,
     )
 
 

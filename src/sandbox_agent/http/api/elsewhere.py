@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
+import msgspec
+
 from sandbox_agent.core.ids import SessionName
-from sandbox_agent.errors import NodeUnreachable, NotFound
+from sandbox_agent.errors import NodeUnreachable, NotFound, StoreError
 from sandbox_agent.http.access.behalf import ON_BEHALF, describe
 from sandbox_agent.http.asgi.exchange import Exchange, user_of
 from sandbox_agent.http.asgi.messages import Headers, Receive, Scope, Send
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import httpx
 
     from sandbox_agent.hub.cluster.cluster import Cluster
+    from sandbox_agent.store.postgres.directory import NodeRow
 else:
     from sandbox_agent import lazy_httpx as httpx
 
@@ -36,7 +40,9 @@ _NOT_PASSED_ON = frozenset(
     }
 )
 _NOT_ASKED_THERE = frozenset({"node", "access_token", "auth_token", "ticket"})
-_CONNECT = 5.0
+_CONNECT, _PATIENCE = 5.0, 2.0
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Elsewhere:
@@ -47,6 +53,8 @@ class Elsewhere:
         self._token = token
         self._ca_file = ca_file
         self._http: httpx.AsyncClient | None = None
+        self._silent: set[str] = set()
+        """Nodes that did not answer when they were last asked, as the log says once."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Whether the request was for another node, which has answered it. Raises NotFound, NodeUnreachable."""
@@ -62,7 +70,7 @@ class Elsewhere:
     async def forward(self, node: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Have a node answer; False for a request that has come from a node. Raises NotFound, NodeUnreachable."""
         cluster = self._hub.cluster
-        if cluster is None or any(name == ON_BEHALF for name, _ in scope["headers"]):
+        if cluster is None or _is_passed_on(scope):
             return False
         row = next((row for row in await cluster.directory.nodes() if row.id == node), None)
         if row is None:
@@ -75,6 +83,37 @@ class Elsewhere:
         else:
             await self._pass_on(node, row.url, exchange)
         return True
+
+    async def ask_others(self, scope: Scope, target: str, shape: type[T]) -> dict[str, T]:
+        """What each other node answers to GET `target`, for who sent the request of `scope`, unless a node did.
+
+        One that does not answer in time is left out."""
+        cluster = self._hub.cluster
+        if cluster is None or _is_passed_on(scope):
+            return {}
+        try:
+            rows = await cluster.directory.nodes()
+        except StoreError:
+            return {}
+        others = [row for row in rows if row.is_alive and row.url and row.id != cluster.node]
+        answers = await asyncio.gather(*(self._ask(row, scope, target, shape) for row in others))
+        return {row.id: answer for row, answer in zip(others, answers, strict=True) if answer is not None}
+
+    async def _ask(self, node: NodeRow, scope: Scope, target: str, shape: type[T]) -> T | None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                response = await self._client().get(node.url.rstrip("/") + target, headers=self._credentials(scope))
+            answer = msgspec.json.decode(response.raise_for_status().content, type=shape)
+        except (httpx.HTTPError, TimeoutError, msgspec.MsgspecError) as error:
+            if node.id not in self._silent:
+                words = str(error) or type(error).__name__
+                _log.warning(
+                    "node does not answer, and is left out node=%s url=%s problem=%s", node.id, node.url, words
+                )
+            self._silent.add(node.id)
+            return None
+        self._silent.discard(node.id)
+        return answer
 
     async def _owner(self, cluster: Cluster, scope: Scope, session: str | None) -> str | None:
         """The other node whose session a request is about; None if it can be answered here."""
@@ -136,6 +175,11 @@ class Elsewhere:
             limits = httpx.Timeout(None, connect=_CONNECT)
             self._http = httpx.AsyncClient(verify=context, timeout=limits, trust_env=False)
         return self._http
+
+
+def _is_passed_on(scope: Scope) -> bool:
+    """Whether a request has come from another node: it is answered here, or not at all."""
+    return any(name == ON_BEHALF for name, _ in scope["headers"])
 
 
 def _target(scope: Scope) -> str:
