@@ -12,6 +12,7 @@ from websockets.exceptions import InvalidStatus
 from support.cluster import TOKEN, chunks, chunks_kept, cluster, history, prompt_later
 from support.link_proxy import State, link_proxy
 from support.postgres import PostgresServer
+from support.terminal import start_terminal, watching
 from support.tls import make_certificate, tls_proxy
 
 pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy machine starts slowly
@@ -151,6 +152,8 @@ async def test_links_and_forwarded_requests_use_tls_and_believe_only_known_autho
         session = await one.new_session()
         assert (await two.prompt(session, "chunks 3 1"))["result"]["stopReason"] == "end_turn"
         assert (await two.http.get("/v1/fs/stat", params={"path": "/", "node": "a"})).status_code == 200
+        async with watching(second, await start_terminal(first, "cat"), "?node=a") as screen:
+            await screen.frame("ready")
         refused = await three.prompt(session, "hello")
         assert "certificate" in refused["error"]["message"], refused
         assert (await three.http.get("/v1/fs/stat", params={"path": "/", "node": "a"})).status_code == 503

@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from sandbox_agent.agents import Catalog
 from sandbox_agent.files import FileService
+from sandbox_agent.http.api.elsewhere import Elsewhere
 from sandbox_agent.http.doors.opencode.app import build_handlers
 from sandbox_agent.http.doors.opencode.door import OpenCodeParts
 from sandbox_agent.http.doors.opencode.not_served import NOT_SERVED
@@ -190,14 +191,12 @@ async def test_what_is_served_and_what_is_not_are_the_endpoints_of_the_document(
     async with hub_here(tmp_path) as hub:
         files = FileService((), tmp_path, file_limits(), data_dir=None)
         limits: dict[str, Any] = {"stream_bytes": 1, "sessions_held": 1, "ticket_seconds": 1.0}
-        parts = OpenCodeParts(hub, Catalog({}), files, 1, 1.0, None, issue_ticket=str, forward=_nowhere, **limits)
+        elsewhere = Elsewhere(hub, None, None)
+        forwarding: dict[str, Any] = {"forward": elsewhere.forward, "ask_others": elsewhere.ask_others}
+        parts = OpenCodeParts(hub, Catalog({}), files, 1, 1.0, None, issue_ticket=str, **forwarding, **limits)
         names = [route.name for route in routes(build_handlers(parts))]
     assert set(names) == set(schema.operations())
     assert len(names) == len(set(names))  # nothing is both served and not
-
-
-async def _nowhere(*_: Any) -> bool:
-    return False
 
 
 @pytest.mark.asyncio(loop_scope="module")

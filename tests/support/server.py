@@ -27,6 +27,12 @@ class Server:
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1])
 
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that it ever held."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def log_text(self) -> str:
         return self.log.read_text(errors="replace")
 

@@ -77,7 +77,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     user, feed = browser.BrowserApi(parts.credentials), events.EventsApi(hub.feed)
     named = compat.CompatDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
     process, printed = processes.ProcessesApi(hub), process_logs.ProcessLogsApi(hub.processes)
-    shown = terminal.TerminalDoor(hub.processes)
+    shown = terminal.TerminalDoor(hub.processes, _elsewhere(parts).serve)
     mcp = directory_config.DirectoryConfigApi(hub.directories, "mcp")
     skills = directory_config.DirectoryConfigApi(hub.directories, "skills")
     guide, node = guides.GuidesApi(), nodes.NodesApi(hub)
@@ -163,6 +163,7 @@ def _elsewhere(parts: Parts) -> Elsewhere:
 
 
 def _opencode(parts: Parts) -> OpenCodeParts:
+    elsewhere = _elsewhere(parts)
     return OpenCodeParts(
         parts.hub,
         parts.catalog,
@@ -174,7 +175,8 @@ def _opencode(parts: Parts) -> OpenCodeParts:
         ticket_seconds=parts.credentials.tickets.lifetime,
         stream_bytes=parts.opencode_stream_bytes,
         sessions_held=parts.opencode_sessions,
-        forward=_elsewhere(parts).forward,
+        forward=elsewhere.forward,
+        ask_others=elsewhere.ask_others,
     )
 
 

@@ -3,77 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from support.server import Server, running_server
+from support.terminal import DEADLINE, start_terminal, watching
 
-DEADLINE = 40.0
 FLOOD = 100_000_000
 
 
-class Screen:
-    """One who watches: `frames` are the control frames, `output` what came."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-        self.output = b""
-        self.binary = 0
-        self.frames: list[dict[str, Any]] = []
-
-    async def step(self) -> None:
-        message = await self.socket.recv()
-        if isinstance(message, bytes):
-            self.output += message
-            self.binary += 1
-        else:
-            self.frames.append(msgspec.json.decode(message))
-
-    async def until(self, text: bytes) -> None:
-        async with asyncio.timeout(DEADLINE):
-            while text not in self.output:
-                await self.step()
-
-    async def frame(self, kind: str) -> dict[str, Any]:
-        async with asyncio.timeout(DEADLINE):
-            while not self.frames or self.frames[-1]["type"] != kind:
-                await self.step()
-        return self.frames[-1]
-
-    async def send(self, **frame: Any) -> None:
-        await self.socket.send(msgspec.json.encode(frame).decode())
-
-    async def type(self, text: str) -> None:
-        await self.send(type="input", data=text)
-
-
-@asynccontextmanager
-async def watching(server: Server, process: str, query: str = "", **options: Any) -> AsyncIterator[Screen]:
-    address = server.url.replace("http://", "ws://") + f"/v1/processes/{process}/terminal/ws{query}"
-    async with connect(address, proxy=None, max_size=None, **options) as socket:
-        yield Screen(socket)
-
-
-async def start(server: Server, *command: str, **more: Any) -> str:
-    body = {"command": command[0], "args": command[1:], "tty": True, **more}
-    async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
-        headers = more.pop("headers", {})
-        answer = await http.post("/v1/processes", json={**body, **more}, headers=headers)
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["id"])
-
-
 async def test_keys_go_in_and_the_screen_comes_out_until_the_exit(server: Server) -> None:
-    process = await start(server, "sh", "-c", "read line; echo got $line; exit 9")
+    process = await start_terminal(server, "sh", "-c", "read line; echo got $line; exit 9")
     async with watching(server, process) as screen:
         assert await screen.frame("ready") == {
             "type": "ready",
@@ -93,7 +38,7 @@ async def test_keys_go_in_and_the_screen_comes_out_until_the_exit(server: Server
 
 @pytest.mark.promise("P-process-6")
 async def test_two_people_see_the_same_and_who_typed_last_decides_about_the_size(server: Server) -> None:
-    process = await start(server, "sh")
+    process = await start_terminal(server, "sh")
     async with watching(server, process) as ada, watching(server, process) as bob:
         await ada.send(type="resize", cols=100, rows=30)
         await ada.type("stty size\n")
@@ -112,7 +57,7 @@ async def test_two_people_see_the_same_and_who_typed_last_decides_about_the_size
 
 
 async def test_one_who_comes_later_sees_the_last_screen_and_one_who_comes_back_goes_on(server: Server) -> None:
-    process = await start(server, "sh")
+    process = await start_terminal(server, "sh")
     async with watching(server, process) as screen:
         await screen.type("echo first; echo done\n")
         await screen.until(b"first\r\ndone\r\n")
@@ -134,7 +79,7 @@ async def test_one_who_comes_later_sees_the_last_screen_and_one_who_comes_back_g
 
 
 async def test_what_cannot_be_used_is_told_and_does_not_end_the_terminal(server: Server) -> None:
-    process = await start(server, "sh")
+    process = await start_terminal(server, "sh")
     async with watching(server, process) as screen:
         for wrong in ("nonsense", '{"type":"dance"}', '{"type":"resize","cols":0,"rows":1}', '{"type":"input"}', "[]"):
             await screen.socket.send(wrong)
@@ -156,10 +101,12 @@ async def _healthy_until_cancelled(http: httpx.AsyncClient) -> None:
 @pytest.mark.promise("P-process-5")
 async def test_a_slow_reader_of_a_flood_sees_the_end_and_delays_nobody(tmp_path: Path) -> None:
     async with running_server(tmp_path / "home") as server:
-        process = await start(server, "sh", "-c", f"read x; head -c {FLOOD} /dev/zero | tr '\\0' y; echo; echo the end")
+        process = await start_terminal(
+            server, "sh", "-c", f"read x; head -c {FLOOD} /dev/zero | tr '\\0' y; echo; echo the end"
+        )
         async with watching(server, process, max_queue=1) as slow, watching(server, process) as quick:
             await slow.frame("ready")
-            before = _memory(server.pid)
+            before = server.peak_memory
             await slow.type("\n")
             async with asyncio.timeout(150), httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
                 healthy = asyncio.create_task(_healthy_until_cancelled(http))
@@ -168,7 +115,7 @@ async def test_a_slow_reader_of_a_flood_sees_the_end_and_delays_nobody(tmp_path:
                     quick.output = quick.output[-4000:]
                 assert not healthy.done(), healthy
                 healthy.cancel()
-            grown = _memory(server.pid) - before
+            grown = server.peak_memory - before
             await slow.frame("exit")
             cut = [frame["cut"] for frame in slow.frames if "cut" in frame]
             assert slow.output.endswith(b"the end\r\n")
@@ -212,14 +159,8 @@ async def test_a_terminal_needs_token_and_origin_before_the_upgrade(tmp_path: Pa
         assert "t0ken" not in server.log_text()
 
 
-def _memory(pid: int) -> int:
-    """The most that it ever held."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
-
 async def test_those_who_ask_for_it_are_told_of_the_size_and_who_decides_about_it(server: Server) -> None:
-    process = await start(server, "cat")
+    process = await start_terminal(server, "cat")
     async with watching(server, process, "?resizes=true") as ada, watching(server, process) as bob:
         await ada.send(type="resize", cols=100, rows=30)
         assert await ada.frame("resize") == {"type": "resize", "cols": 100, "rows": 30, "yours": True}

@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from websockets.asyncio.client import connect
 
+from sandbox_agent.http.api.elsewhere import Elsewhere
 from sandbox_agent.http.asgi.messages import Receive, Scope, Send
 from sandbox_agent.http.doors.terminal import TerminalDoor
 from sandbox_agent.http.server.direct import DirectProtocol
@@ -47,7 +48,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
 @pytest.mark.promise("P-limit-7")
 async def test_a_terminal_is_left_by_one_whose_input_its_program_never_reads(tmp_path: Path) -> None:
     async with hub_here(tmp_path) as hub:
-        door, served = TerminalDoor(hub.processes), itertools.count()
+        door, served = TerminalDoor(hub.processes, Elsewhere(hub, None, None).serve), itertools.count()
         deaf = "stty raw -echo; printf set; exec sleep 1000"
         info = await hub.processes.start(StartProcess(command="sh", args=["-c", deaf], tty=True))
         over: list[int] = []

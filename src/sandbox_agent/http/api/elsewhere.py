@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
+import msgspec
+
 from sandbox_agent.core.ids import SessionName
-from sandbox_agent.errors import NodeUnreachable, NotFound
+from sandbox_agent.errors import NodeUnreachable, NotFound, StoreError
 from sandbox_agent.http.access.behalf import ON_BEHALF, describe
 from sandbox_agent.http.asgi.exchange import Exchange, user_of
-from sandbox_agent.http.asgi.messages import Receive, Scope, Send
+from sandbox_agent.http.asgi.messages import Headers, Receive, Scope, Send
 from sandbox_agent.hub.hub import Hub
 
 if TYPE_CHECKING:
     import httpx
 
     from sandbox_agent.hub.cluster.cluster import Cluster
+    from sandbox_agent.store.postgres.directory import Peer
 else:
     from sandbox_agent import lazy_httpx as httpx
 
@@ -34,7 +38,10 @@ _NOT_PASSED_ON = frozenset(
         *(b"x-content-type-options", b"x-frame-options", b"cross-origin-resource-policy", b"date", ON_BEHALF),
     }
 )
-_CONNECT = 5.0
+_NOT_ASKED_THERE = frozenset({"node", "access_token", "auth_token", "ticket"})
+_CONNECT, _PATIENCE = 5.0, 2.0
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Elsewhere:
@@ -45,6 +52,8 @@ class Elsewhere:
         self._token = token
         self._ca_file = ca_file
         self._http: httpx.AsyncClient | None = None
+        self._silent: set[str] = set()
+        """Nodes that did not answer when they were last asked, as the log says once."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Whether the request was for another node, which has answered it. Raises NotFound, NodeUnreachable."""
@@ -60,20 +69,56 @@ class Elsewhere:
     async def forward(self, node: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Have a node answer; False for a request that has come from a node. Raises NotFound, NodeUnreachable."""
         cluster = self._hub.cluster
-        if cluster is None or any(name == ON_BEHALF for name, _ in scope["headers"]):
+        if cluster is None or _is_passed_on(scope):
             return False
-        row = next((row for row in await cluster.directory.nodes() if row.id == node), None)
-        if row is None:
+        peer = await cluster.directory.find(node)
+        if peer is None:
             raise NotFound(f"there is no node {node!r}: GET /v1/nodes lists them")
-        if not row.is_alive or not row.url:
+        if not peer.is_alive or not peer.url:
             raise NodeUnreachable(f"node {node} is gone, or takes no requests of other nodes", node=node)
-        await self._pass_on(node, row.url, Exchange(scope, receive, send))
+        exchange = Exchange(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._pass_socket_on(cluster, node, peer.url, exchange)
+        else:
+            await self._pass_on(node, peer.url, exchange)
         return True
+
+    async def ask_others(self, scope: Scope, target: str, shape: type[T]) -> dict[str, T]:
+        """What each other node answers to GET `target`, for who sent the request of `scope`, unless a node did.
+
+        One that does not answer in time is left out."""
+        cluster = self._hub.cluster
+        if cluster is None or _is_passed_on(scope):
+            return {}
+        try:
+            others = await cluster.directory.others()
+        except StoreError:
+            return {}
+        answers = await asyncio.gather(*(self._ask(peer, scope, target, shape) for peer in others))
+        return {peer.id: answer for peer, answer in zip(others, answers, strict=True) if answer is not None}
+
+    async def _ask(self, node: Peer, scope: Scope, target: str, shape: type[T]) -> T | None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                response = await self._client().get(node.url.rstrip("/") + target, headers=self._credentials(scope))
+            answer = msgspec.json.decode(response.raise_for_status().content, type=shape)
+        except (httpx.HTTPError, TimeoutError, msgspec.MsgspecError) as error:
+            if node.id not in self._silent:
+                words = str(error) or type(error).__name__
+                _log.warning(
+                    "node does not answer, and is left out node=%s url=%s problem=%s", node.id, node.url, words
+                )
+            self._silent.add(node.id)
+            return None
+        self._silent.discard(node.id)
+        return answer
 
     async def _owner(self, cluster: Cluster, scope: Scope, session: str | None) -> str | None:
         """The other node whose session a request is about; None if it can be answered here."""
         path: str = scope["path"]
-        is_shown = scope["method"] == "GET" and path.startswith(_SESSIONS) and path.count("/") == _SESSIONS.count("/")
+        is_shown = (
+            scope.get("method") == "GET" and path.startswith(_SESSIONS) and path.count("/") == _SESSIONS.count("/")
+        )
         if is_shown:
             session = path.removeprefix(_SESSIONS)
         elif not path.startswith(_BY_SESSION):
@@ -88,15 +133,14 @@ class Elsewhere:
 
     async def _pass_on(self, node: str, url: str, exchange: Exchange) -> None:
         scope = exchange.scope
-        query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1"), True) if pair[0] != "node"]
-        path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
-        path += f"?{urlencode(query)}" if query else ""
         kept = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
-        bearer = f"Bearer {self._token}".encode()
-        headers = [*kept, (b"authorization", bearer), (ON_BEHALF, describe(user_of(scope)))]
+        headers = [*kept, *self._credentials(scope)]
         has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
         request = self._client().build_request(
-            scope["method"], url.rstrip("/") + path, headers=headers, content=exchange.body() if has_body else None
+            scope["method"],
+            url.rstrip("/") + _target(scope),
+            headers=headers,
+            content=exchange.body() if has_body else None,
         )
         try:
             response = await self._client().send(request, stream=True)
@@ -113,12 +157,40 @@ class Elsewhere:
             await asyncio.gather(answering, leaving, return_exceptions=True)
             await response.aclose()
 
+    async def _pass_socket_on(self, cluster: Cluster, node: str, url: str, exchange: Exchange) -> None:
+        from sandbox_agent.http.api.socket_elsewhere import SocketElsewhere  # noqa: PLC0415 - only for who has a cluster
+
+        headers = {name.decode(): value.decode() for name, value in self._credentials(exchange.scope)}
+
+        async def is_there() -> bool:
+            peer = await cluster.directory.find(node)
+            return peer is not None and peer.is_alive
+
+        socket = SocketElsewhere(exchange, node, is_there)
+        await socket.serve(url, _target(exchange.scope), headers, ca_file=self._ca_file)
+
+    def _credentials(self, scope: Scope) -> Headers:
+        return [(b"authorization", f"Bearer {self._token}".encode()), (ON_BEHALF, describe(user_of(scope)))]
+
     def _client(self) -> httpx.AsyncClient:
         if self._http is None:
             context = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
             limits = httpx.Timeout(None, connect=_CONNECT)
             self._http = httpx.AsyncClient(verify=context, timeout=limits, trust_env=False)
         return self._http
+
+
+def _is_passed_on(scope: Scope) -> bool:
+    """Whether a request has come from another node: it is answered here, or not at all."""
+    return any(name == ON_BEHALF for name, _ in scope["headers"])
+
+
+def _target(scope: Scope) -> str:
+    """Path and query for the other node: it is told who asks in another way."""
+    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    query = [(name, value) for name, value in given if name not in _NOT_ASKED_THERE]
+    path: str = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 async def _answer(response: httpx.Response, send: Send) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -50,12 +51,16 @@ _decoder = msgspec.json.Decoder(_Input | _Resize | _Eof | _Close)
 class TerminalDoor:
     """Raw ASGI. Whoever typed last decides about the size."""
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, elsewhere: Callable[[Scope, Receive, Send], Awaitable[bool]]) -> None:
+        """`elsewhere` serves who wants a terminal of another node, and says whether it was one."""
         self._processes = processes
+        self._elsewhere = elsewhere
         self._typing: dict[str, _Viewer] = {}
         """By process: who typed last."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and await self._elsewhere(scope, receive, send):
+            return
         self._processes.require_allowed()
         if scope["type"] != "websocket":
             raise InvalidParams("this endpoint is a WebSocket; send an upgrade")

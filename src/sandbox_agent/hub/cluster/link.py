@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
-from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus, WebSocketException
 
 from sandbox_agent.errors import MalformedMessage, NodeUnreachable
 from sandbox_agent.hub.cluster import wire
+from sandbox_agent.hub.cluster.dialling import CLOSE_SECONDS, DIAL_SECONDS, open_socket, refused
 
 PATH = "/v1/nodes/link"
-_DIAL_SECONDS, _CLOSE_SECONDS = 5.0, 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -119,29 +117,20 @@ async def dial(
     node: str, url: str, token: str, *, lease: float, ca_file: str | None, on_end: Callable[[Link], None]
 ) -> Link:
     """A link to a node at the address that it has registered. Raises NodeUnreachable."""
-    scheme = {"http": "ws", "https": "wss"}.get(urlsplit(url).scheme)
-    if scheme is None:
-        raise NodeUnreachable(f"node {node} has registered no address that can be used: {url!r}", node=node)
-    context = ssl.create_default_context(cafile=ca_file) if scheme == "wss" else None
     try:
-        socket = await connect(
-            f"{scheme}://{url.split('://', 1)[1].rstrip('/')}{PATH}",
-            additional_headers={"Authorization": f"Bearer {token}"},
-            ssl=context,
-            proxy=None,
-            compression=None,
+        socket = await open_socket(
+            node,
+            url,
+            PATH,
+            {"Authorization": f"Bearer {token}"},
+            ca_file=ca_file,
             max_size=None,
-            open_timeout=min(_DIAL_SECONDS, lease / 3),
+            open_timeout=min(DIAL_SECONDS, lease / 3),
             ping_interval=lease / 6,
             ping_timeout=lease / 3,
-            close_timeout=min(_CLOSE_SECONDS, lease / 6),
+            close_timeout=min(CLOSE_SECONDS, lease / 6),
         )
     except InvalidStatus as error:
-        status = error.response.status_code
-        hint = "cluster_token must be the same at all nodes" if status in (401, 403) else "see its log"
-        raise NodeUnreachable(f"node {node} at {url} refuses this node: HTTP {status}; {hint}", node=node) from None
-    except (WebSocketException, OSError, TimeoutError) as error:
-        words = str(error) or type(error).__name__
-        raise NodeUnreachable(f"node {node} cannot be reached at {url}: {words}", node=node) from None
+        raise refused(node, url, error.response.status_code) from None
     _log.info("link opened node=%s url=%s", node, url)
     return Link(node, socket, on_end)

@@ -38,7 +38,7 @@ class Links:
 
     async def another(self) -> str:
         """Any other node that takes sessions. Raises NodeDraining when there is none."""
-        others = await self._directory.takers()
+        others = [peer.id for peer in await self._directory.others() if not peer.is_draining]
         if not others:
             raise NodeDraining(f"node {self._directory.node.id} is draining, and no other node takes sessions")
         return random.choice(others)
@@ -49,10 +49,10 @@ class Links:
         await asyncio.gather(*(link.close() for link in list(self._links.values())))
 
     async def _dial(self, node: str) -> Link:
-        url = await self._directory.address(node)
-        if url is None:
+        peer = await self._directory.find(node)
+        if peer is None or not peer.url:
             raise NodeUnreachable(f"node {node} has no address for others: set node_url and cluster_token", node=node)
-        return await dial(node, url, self._token, lease=self._lease, ca_file=self._ca_file, on_end=self._ended)
+        return await dial(node, peer.url, self._token, lease=self._lease, ca_file=self._ca_file, on_end=self._ended)
 
     def _dialled(self, node: str, task: asyncio.Task[Link]) -> None:
         self._dialling.pop(node, None)

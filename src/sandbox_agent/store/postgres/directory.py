@@ -25,6 +25,18 @@ class NodeRow(NamedTuple):
     sessions: int
 
 
+class Peer(NamedTuple):
+    """A node as others need it. `url` is empty for one that takes no requests of other nodes."""
+
+    id: str
+    url: str
+    is_alive: bool
+    is_draining: bool
+
+
+_PEERS = "SELECT id, url, expires > now(), is_draining FROM sandbox_agent.nodes"
+
+
 class Owner(NamedTuple):
     """Who has a session. One that is not alive can be taken over; it has no `node` if it was handed on."""
 
@@ -58,21 +70,19 @@ class Directory:
             )
         return [NodeRow(*row) for row in rows]
 
-    async def address(self, node_id: str) -> str | None:
-        """Where a node says that others reach it; None if it is not known, or has said nothing. Raises StoreError."""
+    async def find(self, node_id: str) -> Peer | None:
+        """Raises StoreError."""
         async with self._readers.lend() as connection:
-            url: str | None = await connection.fetchval("SELECT url FROM sandbox_agent.nodes WHERE id = $1", node_id)
-        return url or None
+            row = await connection.fetchrow(f"{_PEERS} WHERE id = $1", node_id)
+        return None if row is None else Peer(*row)
 
-    async def takers(self) -> list[str]:
-        """The other nodes that take sessions. Raises StoreError."""
+    async def others(self) -> list[Peer]:
+        """The other nodes that are alive and can be reached. Raises StoreError."""
         async with self._readers.lend() as connection:
             rows = await connection.fetch(
-                "SELECT id FROM sandbox_agent.nodes WHERE expires > now() AND url <> '' AND NOT is_draining"
-                " AND id <> $1",
-                self.node.id,
+                f"{_PEERS} WHERE expires > now() AND url <> '' AND id <> $1 ORDER BY id", self.node.id
             )
-        return [row["id"] for row in rows]
+        return [Peer(*row) for row in rows]
 
     async def owners(self, streams: Sequence[StreamKey]) -> dict[StreamKey, Owner]:
         """The owners of those sessions that exist. Raises StoreError."""

@@ -17,6 +17,7 @@ from sandbox_agent.http.doors.opencode.door import AGENTS, PREFIX, OpenCodeParts
 from sandbox_agent.http.doors.opencode.errors import failure
 from sandbox_agent.http.doors.opencode.events import Events
 from sandbox_agent.http.doors.opencode.live import Live
+from sandbox_agent.http.doors.opencode.others import Others
 from sandbox_agent.http.doors.opencode.presence import Presence
 from sandbox_agent.http.doors.opencode.prompts import Prompts
 from sandbox_agent.http.doors.opencode.questions import Questions
@@ -97,13 +98,14 @@ def build_handlers(parts: OpenCodeParts) -> Handlers:
     presence = Presence(hub)
     live = Live(hub, presence, directory, stream_bytes=parts.stream_bytes, sessions=parts.sessions_held)
     choices = Choices(parts.catalog, hub.probe, presence, default_agent=parts.default_agent)
-    sessions = Sessions(hub, live, presence, choices, directory, timeout=parts.request_timeout)
+    others = Others(parts.ask_others)
+    sessions = Sessions(hub, live, presence, choices, others, directory, timeout=parts.request_timeout)
     commands = Commands(hub, live, choices)
     terminals = Terminals(hub.processes, live.followers, directory, parts.issue_ticket, parts.ticket_seconds)
     live.on_process = terminals.heard
     workspace = Workspace(parts.files, directory, str(Path.home()))
     prompts = Prompts(sessions, live, presence, choices, hub.tasks)
-    questions = Questions(hub, sessions, live, presence)
+    questions = Questions(hub, sessions, live, presence, others)
     return Handlers(
         sessions=sessions,
         prompts=prompts,
@@ -111,7 +113,7 @@ def build_handlers(parts: OpenCodeParts) -> Handlers:
         choices=choices,
         commands=commands,
         workspace=workspace,
-        events=Events(hub, live),
+        events=Events(hub, live, others),
         terminal_ui=TerminalUi(live, sessions),
         terminals=terminals,
         second=SecondApi(workspace, choices, commands),

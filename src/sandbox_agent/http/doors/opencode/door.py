@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,6 +32,11 @@ PASSWORD = Password("opencode", "auth_token", Response(401, _REFUSED, JSON, (_CH
 """As OpenCode's own server: its clients send the token as the password of the user `opencode`."""
 
 
+AskOthers = Callable[[Scope, str, Any], Awaitable[dict[str, Any]]]
+"""What each other node has for a GET of a path, as JSON of a type, for who sent a request. One that does not answer in
+time is left out."""
+
+
 class OpenCodeParts(msgspec.Struct, frozen=True):
     """What the door is made of."""
 
@@ -50,6 +55,7 @@ class OpenCodeParts(msgspec.Struct, frozen=True):
     ticket_seconds: float
     forward: Callable[[str, Scope, Receive, Send], Awaitable[bool]]
     """Has another node answer a request about its session; False where that cannot be."""
+    ask_others: AskOthers
 
 
 class OpenCodeDoor:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from sandbox_agent.http.asgi.messages import Headers, Send
 from sandbox_agent.http.asgi.sse import peer_left
 from sandbox_agent.http.doors.opencode.call import Call
 from sandbox_agent.http.doors.opencode.followers import Follower
 from sandbox_agent.http.doors.opencode.live import Live
+from sandbox_agent.http.doors.opencode.others import Others
 from sandbox_agent.hub.hub import Hub
 
 HEARTBEAT = 10.0
@@ -21,9 +23,10 @@ _HEADERS: Headers = [
 
 
 class Events:
-    def __init__(self, hub: Hub, live: Live) -> None:
+    def __init__(self, hub: Hub, live: Live, others: Others) -> None:
         self._hub = hub
         self._live = live
+        self._others = others
 
     async def of_directory(self, call: Call) -> None:
         await self._stream(call, self._live.follow(call.directory, is_global=False))
@@ -55,7 +58,7 @@ class Events:
         await _piece(call.send, self._live.followers.line(follower, "server.connected"))
         if call.method == "HEAD":
             return
-        await self._live.tell_recent(follower)
+        await self._live.tell_recent(follower, partial(self._others.busy, call))
         while not follower.is_done:
             came = await follower.take(wait=HEARTBEAT)
             if came:

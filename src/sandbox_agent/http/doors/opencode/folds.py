@@ -72,15 +72,19 @@ class Folds:
             return fold
 
     @asynccontextmanager
-    async def as_told(self, record: SessionRecord, messages: Messages) -> AsyncIterator[SessionFold]:
-        """The same, and nothing more is told of the session until the block ends."""
+    async def as_told(
+        self, record: SessionRecord, messages: Messages, *, is_running: bool | None = None
+    ) -> AsyncIterator[SessionFold]:
+        """The same, and nothing more is told of the session until the block ends. `is_running` is for one who knows
+        better than this node whether a turn that is open is under way."""
         held = await self._current(record)
         async with held.lock:
             fold = SessionFold(view_of(record, self._directory))
             await self._begin(fold, record, messages)
             await self._advance(fold, record, held.fold.sequence, is_told=False, collectors=[messages])
             is_all = await self._hub.store.newest(record.key.stream) == fold.sequence
-            if fold.is_open and is_all and not self.is_running(record):  # else the turn may have ended meanwhile
+            is_running = self.is_running(record) if is_running is None else is_running
+            if fold.is_open and is_all and not is_running:  # else the turn may have ended meanwhile
                 messages.apply(fold.interrupted())
             yield fold
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Any
 
 import msgspec
@@ -33,6 +33,10 @@ _RECENT_SECONDS = 120.0
 _RECENT_SESSIONS = 8
 _RECENT_MESSAGES = 100
 """As many as OpenCode's terminal UI keeps: it waits longer after each cut, and many turns may pass meanwhile."""
+
+
+Busy = Callable[[], Awaitable[Container[str]]]
+"""Says which sessions work at other nodes."""
 
 
 class _Feed(msgspec.Struct, rename="camel"):
@@ -88,23 +92,34 @@ class Live:
     def tell_all(self, type_: str, properties: dict[str, Any]) -> None:
         self.followers.tell(self._directory, [Told(type_, properties)])
 
-    async def tell_recent(self, follower: Follower) -> None:
+    async def tell_recent(self, follower: Follower, busy_elsewhere: Busy) -> None:
         """Tell one who comes the newest messages, whole, of sessions in which something happened shortly before.
 
         OpenCode's terminal UI does not ask again for what it has, and would miss what came while it was away. The
         newest message is told first, so that one who is cut off again and again gets on."""
         page = await self._hub.sessions.page(SessionFilter(), cursor=None, limit=_RECENT_SESSIONS)
+        recent: list[SessionRecord] = []
         for record in page.sessions:
             last = max(record.updated, await self._hub.sessions.history.newest_time(record))
-            if last < time.time() - _RECENT_SECONDS and not self.folds.is_running(record):
-                continue
-            messages = Messages(_RECENT_MESSAGES)
-            async with self.folds.as_told(record, messages) as fold:  # so that nothing newer is told before it
-                self._tell_whole(follower, record, fold, messages)
+            if last >= time.time() - _RECENT_SECONDS or self.folds.is_running(record):
+                recent.append(record)
+        dead = await self._left_open(recent, busy_elsewhere)
+        for record in recent:
+            messages, is_running = Messages(_RECENT_MESSAGES), record.key not in dead
+            async with self.folds.as_told(record, messages, is_running=is_running) as fold:  # nothing newer comes first
+                self._tell_whole(follower, record, fold, messages, is_busy=fold.is_open and is_running)
 
-    def _tell_whole(self, follower: Follower, record: SessionRecord, fold: SessionFold, messages: Messages) -> None:
+    async def _left_open(self, records: list[SessionRecord], busy_elsewhere: Busy) -> set[SessionKey]:
+        """Those whose last turn was never ended, and no node that answers runs it."""
+        unended = [record for record in records if (await self.folds.current(record)).is_open]
+        idle = [record for record in unended if not self.folds.is_running(record)]
+        busy = await busy_elsewhere() if idle else {}
+        return {record.key for record in idle if views.id_of(record) not in busy}
+
+    def _tell_whole(
+        self, follower: Follower, record: SessionRecord, fold: SessionFold, messages: Messages, *, is_busy: bool
+    ) -> None:
         newest, *older = [_whole(message) for message in reversed(messages.listed())] or [[]]
-        is_busy = fold.is_open and self.folds.is_running(record)
         status = {"type": "busy" if is_busy else "idle"}
         state = [Told("session.status", {"sessionID": views.id_of(record), "status": status})]
         if is_busy:

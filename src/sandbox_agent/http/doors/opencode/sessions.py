@@ -16,6 +16,7 @@ from sandbox_agent.http.doors.opencode.call import Call
 from sandbox_agent.http.doors.opencode.choices import Choices
 from sandbox_agent.http.doors.opencode.errors import missing_session
 from sandbox_agent.http.doors.opencode.live import Live
+from sandbox_agent.http.doors.opencode.others import Others
 from sandbox_agent.http.doors.opencode.presence import Presence
 from sandbox_agent.hub.hub import Hub
 from sandbox_agent.store.base import SessionFilter, SessionRecord
@@ -28,12 +29,21 @@ _TITLE_CHARS = 2000
 
 class Sessions:
     def __init__(
-        self, hub: Hub, live: Live, presence: Presence, choices: Choices, directory: str, *, timeout: float
+        self,
+        hub: Hub,
+        live: Live,
+        presence: Presence,
+        choices: Choices,
+        others: Others,
+        directory: str,
+        *,
+        timeout: float,
     ) -> None:
         self._hub = hub
         self._live = live
         self._presence = presence
         self._choices = choices
+        self._others = others
         self._directory = directory
         self._timeout = timeout
 
@@ -149,7 +159,7 @@ class Sessions:
 
     async def status(self, call: Call) -> dict[str, Any]:
         """Those that work; all others are idle."""
-        busy: dict[str, Any] = {}
+        busy = await self._others.busy(call)
         for agent in self._hub.agents:
             for session in agent.sessions.values():
                 record = self._hub.sessions.held(agent.key(session.id))
