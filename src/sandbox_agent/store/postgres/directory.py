@@ -58,6 +58,14 @@ class Directory:
             )
         return [NodeRow(*row) for row in rows]
 
+    async def others(self) -> set[str]:
+        """The other nodes that live and can be linked to. Raises StoreError."""
+        async with self._readers.lend() as connection:
+            rows = await connection.fetch(
+                "SELECT id FROM sandbox_agent.nodes WHERE expires > now() AND url <> '' AND id <> $1", self.node.id
+            )
+        return {node for (node,) in rows}
+
     async def owners(self, streams: Sequence[StreamKey]) -> dict[StreamKey, Owner]:
         """The owners of those sessions that exist. Raises StoreError."""
         by_name = {spell(stream): stream for stream in streams}
