@@ -40,6 +40,7 @@ async def test_a_turn_with_a_permission_is_told_from_its_begin_to_its_end(server
         created = await feed.until("session.created", session)
         listed = (await client.http.get("/v1/sessions")).json()["sessions"][0]
         assert created["session"].keys() == listed.keys()
+        assert not any("node" in event for _, event in feed.events)  # there is only one
 
 
 @pytest.mark.promise("P-stream-7")

@@ -184,7 +184,9 @@ class Hub:
 
     async def whole_feed(self) -> Feed:
         """The changes of all nodes, where there are several."""
-        return self.feed if self.cluster is None else await self.cluster.feed.opened()
+        if self.cluster is None or self.feed.is_over:
+            return self.feed
+        return await self.cluster.feed.opened()
 
     def admit(
         self,
