@@ -9,7 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from support.cluster import TOKEN, chunks, chunks_kept, cluster, history, prompt_later
+from support.cluster import TOKEN, chunks, chunks_kept, cluster, history, prompt_later, until_said
 from support.link_proxy import State, link_proxy
 from support.postgres import PostgresServer
 from support.terminal import start_terminal, watching
@@ -132,6 +132,7 @@ async def test_a_slow_reader_at_another_node_gets_everything_and_delays_nobody(
         session = await one.new_session()
         await two.prompt(session, "chunks 1 1")
         await prompt_later(two, session, "chunks 4000 200")
+        await until_said(one, session, "chunks 4000 200")
         assert (await one.prompt(session, "chunks 1 1"))["result"]["stopReason"] == "end_turn"
         seen = await nodes.stream(two)  # begins to read when all has been said
         await seen.wait_until(lambda e: len(chunks(e)) == 4_002)

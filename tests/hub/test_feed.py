@@ -3,62 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
-import msgspec
 import pytest
 
 from sandbox_agent.errors import InvalidParams
 from sandbox_agent.hub.feed import Change, Feed
+from support.feed import following
 from support.rpc import RpcClient, connected, is_permission
 from support.server import Server, mock_agents, running_server
-
-
-class Followed:
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        self._changed = asyncio.Event()
-
-    async def read(self, response: httpx.Response) -> None:
-        position = ""
-        async for line in response.aiter_lines():
-            name, _, value = line.partition(": ")
-            if name == "id":
-                position = value
-            elif name == "data":
-                self.events.append((position, msgspec.json.decode(value)))
-                self._changed.set()
-
-    def types(self, session: str | None = None) -> list[str]:
-        return [event["type"] for _, event in self.events if session in (None, event.get("sessionId"))]
-
-    async def until(self, kind: str, session: str | None = None) -> dict[str, Any]:
-        async with asyncio.timeout(30):
-            while True:
-                for _, event in self.events:
-                    if event["type"] == kind and session in (None, event.get("sessionId")):
-                        return event
-                self._changed.clear()
-                await self._changed.wait()
-
-
-@asynccontextmanager
-async def following(url: str, **headers: str) -> AsyncIterator[Followed]:
-    async with (
-        httpx.AsyncClient(base_url=url, timeout=30) as http,
-        http.stream("GET", "/v1/events", headers=headers) as r,
-    ):
-        assert r.status_code == 200
-        followed = Followed()
-        task = asyncio.create_task(followed.read(r))
-        try:
-            yield followed
-        finally:
-            task.cancel()
 
 
 @pytest.mark.promise("P-session-8")
@@ -86,6 +40,7 @@ async def test_a_turn_with_a_permission_is_told_from_its_begin_to_its_end(server
         created = await feed.until("session.created", session)
         listed = (await client.http.get("/v1/sessions")).json()["sessions"][0]
         assert created["session"].keys() == listed.keys()
+        assert not any("node" in event for _, event in feed.events)  # there is only one
 
 
 @pytest.mark.promise("P-stream-7")
@@ -97,7 +52,7 @@ async def test_who_comes_back_misses_nothing_and_gets_nothing_twice(server: Serv
             await before.until("turn.ended", session)
         position = before.events[1][0]
         await client.prompt(session, "two")
-        async with following(server.url, **{"Last-Event-ID": position}) as after:
+        async with following(server.url, after=position) as after:
             async with asyncio.timeout(30):
                 while after.types().count("turn.ended") < 2:
                     await asyncio.sleep(0.01)
@@ -107,7 +62,7 @@ async def test_who_comes_back_misses_nothing_and_gets_nothing_twice(server: Serv
 
 
 async def test_a_position_of_another_run_of_the_server_is_answered_with_a_reset(server: Server) -> None:
-    async with following(server.url, **{"Last-Event-ID": "0badc0de-7"}) as feed:
+    async with following(server.url, after="0badc0de-7") as feed:
         assert (await feed.until("reset"))["type"] == "reset"
     async with httpx.AsyncClient(base_url=server.url) as http:
         refused = await http.get("/v1/events", params={"after": "nonsense"})

@@ -33,6 +33,8 @@ async def test_nodes_are_listed_and_drained_and_their_sessions_used_from_any_of_
 
         await browser.click(".topbar nav a:nth-child(1)")
         await browser.until_text("Lives in the south")
+        await client.new_session(title="Made there meanwhile")
+        await browser.until_text("Made there meanwhile")
         await browser.eval(f"void (location.hash = '#/sessions/{session}?agent=mock')")
         await inspector.ready()
         await inspector.say("from north to south")

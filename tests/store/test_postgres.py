@@ -316,7 +316,7 @@ async def test_ten_servers_make_the_tables_at_the_same_moment(postgres: Postgres
     url = postgres.new_database()
     stores = [postgres_store(url, tmp_path / str(number)) for number in range(10)]
     await asyncio.gather(*(store.open() for store in stores))
-    assert postgres.sql("SELECT value FROM sandbox_agent.meta WHERE name = 'version'", name_of(url)) == "2"
+    assert postgres.sql("SELECT value FROM sandbox_agent.meta WHERE name = 'version'", name_of(url)) == "3"
     await asyncio.gather(*(store.close() for store in stores))
 
 

@@ -80,6 +80,13 @@ async def history(client: RpcClient, session: str) -> list[dict[str, Any]]:
     return found
 
 
+async def until_said(client: RpcClient, session: str, text: str, *, deadline: float = 20.0) -> None:
+    """Until a session's history has this in it: what is prompted at another node from then on comes after it."""
+    async with asyncio.timeout(deadline):
+        while not any(text in str(entry["envelope"]) for entry in await history(client, session)):
+            await asyncio.sleep(0.02)
+
+
 def chunks_kept(entries: list[dict[str, Any]]) -> list[str]:
     updates = [entry["envelope"].get("params", {}).get("update", {}) for entry in entries]
     return [u["content"]["text"].strip() for u in updates if u.get("sessionUpdate") == "agent_message_chunk"]

@@ -231,7 +231,7 @@ export interface paths {
         };
         /**
          * Stream all changes on the server (server-sent events)
-         * @description Each event is a JSON object: `type` is `session.created`, `session.updated`, `session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, `question.settled`, `agent.changed`, `install.progress`, `process.started`, `process.exited` or `process.deleted`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch the lists again.
+         * @description Each event is a JSON object: `type` is `session.created`, `session.updated`, `session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, `question.settled`, `agent.changed`, `install.progress`, `process.started`, `process.exited` or `process.deleted`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event without a gap. If that is not possible, the first event is `reset`: fetch the lists again. In a cluster, the changes of all nodes are reported, each with its `node`, or with `?node=` those of one. `reset` with a `node` says that changes of that node may be missing.
          */
         get: operations["followEvents"];
         put?: never;
@@ -3122,6 +3122,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: string;
+                node?: string;
             };
             header?: never;
             path?: never;

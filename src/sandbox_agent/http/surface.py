@@ -74,7 +74,7 @@ def build_routes(parts: Parts) -> Sequence[Endpoint | Door]:
     hub, fs = parts.hub, files.FilesApi(parts.hub, parts.files)
     agent, session = agents.AgentsApi(hub, parts.catalog, parts.redactor), sessions.SessionsApi(hub)
     installing = install.InstallApi(hub, parts.redactor)
-    user, feed = browser.BrowserApi(parts.credentials), events.EventsApi(hub.feed)
+    user, feed = browser.BrowserApi(parts.credentials), events.EventsApi(hub)
     named = compat.CompatDoor(hub, request_timeout=parts.request_timeout, body_limit=parts.body_limit)
     process, printed = processes.ProcessesApi(hub), process_logs.ProcessLogsApi(hub.processes)
     shown = terminal.TerminalDoor(hub.processes, _elsewhere(parts).serve)

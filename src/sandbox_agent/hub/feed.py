@@ -31,8 +31,8 @@ class Change(msgspec.Struct, frozen=True):
 
 class Feed:
     def __init__(self, *, kept_bytes: int) -> None:
+        self.kept_bytes = kept_bytes
         self._boot = secrets.token_hex(4)
-        self._kept_bytes = kept_bytes
         self._kept: deque[tuple[str, bytes]] = deque()
         self._bytes = 0
         self._last = 0
@@ -45,6 +45,10 @@ class Feed:
     def position(self) -> str:
         return f"{self._boot}-{self._last}"
 
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._followers)
+
     def tell(self, kind: str, describe: Callable[[], dict[str, Any]]) -> None:
         """`describe` is called only if somebody may read what it gives."""
         if not self._is_kept:
@@ -53,7 +57,7 @@ class Feed:
         self._last += 1
         self._kept.append((kind, body))
         self._bytes += len(body)
-        while self._bytes > self._kept_bytes and len(self._kept) > 1:
+        while self._bytes > self.kept_bytes and len(self._kept) > 1:
             self._bytes -= len(self._kept.popleft()[1])
         change = Change(self.position, kind, body)
         for follower in list(self._followers):

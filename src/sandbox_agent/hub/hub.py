@@ -165,7 +165,7 @@ class Hub:
                 **SessionExtensions(self.sessions).methods,
                 **AgentExtensions(catalog, self.installs, self.agents).methods,
                 **FileExtensions(files, self.sessions).methods,
-                **FeedExtensions(self.feed, self.clients).methods,
+                **FeedExtensions(self.feed, self.whole_feed, self.clients).methods,
                 **ProcessExtensions(self.processes, self.sessions).methods,
             }
         )
@@ -181,6 +181,12 @@ class Hub:
         self.cluster = self._watch.cluster = cluster
         self.tasks.elsewhere = cluster.elsewhere
         self._ask_ids = count(secrets.randbelow(1 << 52) + 1)
+
+    async def whole_feed(self) -> Feed:
+        """The changes of all nodes, where there are several."""
+        if self.cluster is None or self.feed.is_over:
+            return self.feed
+        return await self.cluster.feed.opened()
 
     def admit(
         self,

@@ -13,12 +13,13 @@ nobody else writes, and where the stream ends. A stream that nobody had needs no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
-from sandbox_agent.errors import SandboxAgentError
+from sandbox_agent.errors import Conflict, SandboxAgentError
 from sandbox_agent.store.search import Findings, Query
 
 Source = Literal["client", "agent", "server"]
@@ -188,6 +189,10 @@ class Store(Protocol):
     async def drop(self, stream: StreamKey) -> None:
         """Forget a stream and its entries."""
 
+    def reserved(self, alias: str) -> AbstractAsyncContextManager[bool]:
+        """Keep an alias for a session that is put within the block. Gives False if another server that shares the store
+        keeps it; whether a session has it is for the caller to find out, after that. Raises StoreError."""
+
     def put_session(self, record: SessionRecord) -> None:
         """Insert or replace, visible to reads at once. Values that do not fit their fields are left out, and logged."""
 
@@ -228,3 +233,8 @@ class Store(Protocol):
         """Bytes appended and not yet committed: the hub slows agents down when it grows too large."""
 
     def health(self) -> StoreHealth: ...
+
+
+def alias_taken(alias: str) -> Conflict:
+    """Why a session cannot be made with this alias."""
+    return Conflict(f"a session with id or alias {alias!r} exists already")

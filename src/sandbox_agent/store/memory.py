@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
@@ -124,6 +125,9 @@ class MemoryStore:
         if found is not None and self._arrivals:
             self._arrivals = deque(arrival for arrival in self._arrivals if arrival[0] is not found)
             self._bytes -= sum(batch.size for batch in found.batches)
+
+    def reserved(self, alias: str) -> AbstractAsyncContextManager[bool]:
+        return nullcontext(enter_result=True)
 
     def put_session(self, record: SessionRecord) -> None:
         before = self._sessions.get(record.key)

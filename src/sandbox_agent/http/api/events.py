@@ -7,10 +7,12 @@ import asyncio
 import msgspec
 
 from sandbox_agent.errors import InvalidParams, TooMany
+from sandbox_agent.http.access.behalf import ON_BEHALF
 from sandbox_agent.http.asgi.exchange import Exchange
 from sandbox_agent.http.asgi.routes import Content, Operation
 from sandbox_agent.http.asgi.sse import HEARTBEAT, beat, begin, finish, peer_left
-from sandbox_agent.hub.feed import Change, Feed, FeedReader
+from sandbox_agent.hub.feed import Change, FeedReader
+from sandbox_agent.hub.hub import Hub
 
 _WAITING = 10_000
 """Changes that may wait for a reader that does not keep up; beyond, it is told to list anew."""
@@ -18,6 +20,7 @@ _WAITING = 10_000
 
 class EventsQuery(msgspec.Struct):
     after: str | None = None
+    node: str | None = None
 
 
 FOLLOW_EVENTS = Operation(
@@ -28,7 +31,9 @@ FOLLOW_EVENTS = Operation(
     "`session.ended`, `session.deleted`, `turn.queued`, `turn.started`, `turn.ended`, `question.asked`, "
     "`question.settled`, `agent.changed`, `install.progress`, `process.started`, `process.exited` or "
     "`process.deleted`. Starts with the next change; with `Last-Event-ID` or `after`, it resumes after that event "
-    "without a gap. If that is not possible, the first event is `reset`: fetch the lists again.",
+    "without a gap. If that is not possible, the first event is `reset`: fetch the lists again. In a cluster, the "
+    "changes of all nodes are reported, each with its `node`, or with `?node=` those of one. `reset` with a `node` "
+    "says that changes of that node may be missing.",
     query=EventsQuery,
     returns=Content(("text/event-stream",), {"type": "string"}),
     errors=(InvalidParams, TooMany),
@@ -36,12 +41,15 @@ FOLLOW_EVENTS = Operation(
 
 
 class EventsApi:
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
 
     async def follow(self, exchange: Exchange) -> None:
-        after = exchange.header(b"last-event-id") or exchange.query(EventsQuery).after
-        reader = self._feed.read(after, limit=_WAITING)
+        query = exchange.query(EventsQuery)
+        after = exchange.header(b"last-event-id") or query.after
+        is_of_one = query.node is not None or exchange.header(ON_BEHALF) is not None  # a node asks for ours alone
+        feed = self._hub.feed if is_of_one else await self._hub.whole_feed()
+        reader = feed.read(after, limit=_WAITING)
         writing = asyncio.create_task(_write(reader, exchange, has_body=not exchange.is_head))
         leaving = asyncio.create_task(peer_left(exchange.receive))
         try:

@@ -33,6 +33,7 @@ from sandbox_agent.history.wording import version_at
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.clients.request import Request, named, read_ours
 from sandbox_agent.hub.cluster.draining import Draining
+from sandbox_agent.hub.cluster.feed import WholeFeed
 from sandbox_agent.hub.cluster.growing import tell_growth
 from sandbox_agent.hub.cluster.links import Links
 from sandbox_agent.hub.cluster.mirror import Forwarded, Mirror
@@ -80,6 +81,7 @@ class Cluster:
         self.links = Links(store.directory, options.token, lease=options.lease, ca_file=options.ca_file)
         self._strays = Strays(self._bring_back, store.directory, hub.tasks, every=min(0.5, options.lease / 10))
         self.draining = Draining(hub, store, patience=options.drain, hands_on=options.takes_over)
+        self.feed = WholeFeed(hub.feed, self.links, store.directory, hub.tasks, every=options.lease / 6)
         hub.join(self)
         hub.tasks.start(tell_growth(hub.sessions, store.directory))
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from sandbox_agent.core import frames
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
+from sandbox_agent.core.methods import goes_to_agent
 from sandbox_agent.core.users import Right, User
 from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import MalformedMessage, SandboxAgentError
@@ -168,7 +169,8 @@ class _Guest:
         connection = self._connection
         frame = frames.parse(raw)
         try:
-            await self._hub.room(connection, frame)
+            if not frame.is_request or goes_to_agent(frame.method or ""):
+                await self._hub.room(connection, frame)
             if frame.is_request:
                 connection.submit(frame, raw)
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from sandbox_agent.hub.clients.request import Request
 from sandbox_agent.hub.extensions.extensions import Method
 from sandbox_agent.hub.feed import Change, Feed
 
+FOLLOW = "_sandboxagent/feed/follow"
 CHANGED = "_sandboxagent/feed/changed"
 
 
@@ -23,14 +24,16 @@ class _Follow(msgspec.Struct):
 
 
 class FeedExtensions:
-    def __init__(self, feed: Feed, clients: Clients) -> None:
-        self._feed = feed
+    def __init__(self, own: Feed, whole: Callable[[], Awaitable[Feed]], clients: Clients) -> None:
+        """`own` is for other nodes, which follow each node by itself; `whole` is for all others."""
+        self._own = own
+        self._whole = whole
         self._clients = clients
         self._following: dict[ConnectionId, Callable[[], None]] = {}
         self._known: set[ConnectionId] = set()
         """Those that have followed once: they are waited for no more than once."""
         self.methods: dict[str, Method] = {
-            "_sandboxagent/feed/follow": self._follow,
+            FOLLOW: self._follow,
             "_sandboxagent/feed/unfollow": self._unfollow,
         }
 
@@ -38,17 +41,20 @@ class FeedExtensions:
         """From now on, or from a position on, every change is a notification on the stream. Following twice is once."""
         connection = request.connection
         after = request.read(_Follow).after
+        feed = self._own if connection.is_guest else await self._whole()
+        if connection.is_closed:
+            return {}
 
         def tell(change: Change) -> None:
             body = {"id": change.position, **msgspec.json.decode(change.body, type=dict[str, Raw])}
             connection.deliver_own(None, frames.notification(CHANGED, body))
 
-        position = self._feed.position
+        position = feed.position
         if connection.id not in self._known:
             self._known.add(connection.id)
             self._clients.at_close(connection, lambda: self._forget(connection.id))
         self._stop(connection.id)
-        self._following[connection.id] = self._feed.follow(after, tell)
+        self._following[connection.id] = feed.follow(after, tell)
         return {"after": after or position}
 
     async def _unfollow(self, request: Request) -> dict[str, Any]:

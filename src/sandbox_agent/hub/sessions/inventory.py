@@ -13,10 +13,10 @@ from sandbox_agent.core import config_options, frames
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, SessionName
 from sandbox_agent.core.json_values import as_object, as_text
-from sandbox_agent.errors import Conflict, InvalidParams, SessionElsewhere, UnknownSession
+from sandbox_agent.errors import InvalidParams, SessionElsewhere, UnknownSession
 from sandbox_agent.hub.feed import Feed
 from sandbox_agent.hub.sessions.views import summarize
-from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store
+from sandbox_agent.store.base import SessionFilter, SessionPage, SessionRecord, Store, alias_taken
 
 _PAGE = 500
 
@@ -170,14 +170,15 @@ class Inventory:
         if alias is None:
             yield
             return
-        taken = Conflict(f"a session with id or alias {alias!r} exists already")
+        taken = alias_taken(alias)
         if alias in self._reserved or alias in self._aliases:
             raise taken
         self._reserved.add(alias)  # before anything is waited for, so that of two who ask at once one gets it
         try:
-            if await self._store.find_sessions(alias):
-                raise taken
-            yield
+            async with self._store.reserved(alias) as is_free:
+                if not is_free or await self._store.find_sessions(alias):
+                    raise taken
+                yield
         finally:
             self._reserved.discard(alias)
 

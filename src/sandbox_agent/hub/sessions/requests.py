@@ -155,7 +155,7 @@ class SessionRequests:
 
     async def _announce(self, request: Request, made: Established) -> None:
         record = made.record
-        await self._sessions.safe()
+        await self._kept(record)
         ours = {"agent": record.agent, "alias": record.alias, **made.outcome}
         meta = as_object(made.result.get("_meta"))
         answer = {**made.result, "_meta": {**meta, META: {**as_object(meta.get(META)), **ours}}}
@@ -199,8 +199,13 @@ class SessionRequests:
                 loaded=session,
             )
         )
-        await self._sessions.safe()
+        await self._kept(made.record)
         request.answer(made.result, session)
+
+    async def _kept(self, record: SessionRecord) -> None:
+        """Return when a new session is remembered for good. Raises why it is not: its name or alias is another's."""
+        await self._sessions.safe()
+        self._sessions.require(record)
 
     async def configure(self, request: Request) -> None:
         record = await self._sessions.resolve(request.target())

@@ -12,7 +12,7 @@ import asyncpg
 
 from sandbox_agent.core.ids import StreamKey
 from sandbox_agent.errors import SandboxAgentError, SessionElsewhere, StoreError
-from sandbox_agent.store.base import Source
+from sandbox_agent.store.base import Source, alias_taken
 from sandbox_agent.store.operations import Append, DeleteSession, Drop, Operation
 from sandbox_agent.store.postgres.connecting import Connection, Place
 from sandbox_agent.store.postgres.leases import Node, Superseded
@@ -46,10 +46,12 @@ _log = logging.getLogger("sandbox_agent.store")
 class StreamState:
     """What this server knows of a stream. `epoch` None: nobody has claimed it, its first commit does."""
 
-    __slots__ = ("committed", "epoch", "last", "lost", "source", "stream", "time", "waiting")
+    __slots__ = ("alias", "committed", "epoch", "last", "lost", "source", "stream", "time", "waiting")
 
     def __init__(self, stream: StreamKey, *, last: int = 0, epoch: int | None = None, time: float = 0.0) -> None:
         self.stream = stream
+        self.alias: str | None = None
+        """Reserved for it; its next commit takes that away."""
         self.last = last
         self.committed = last
         self.epoch = epoch
@@ -212,6 +214,7 @@ class Committer:
                 state.committed,
                 last[stream].last if stream in last else state.committed,
                 last[stream].time if stream in last else state.time,
+                state.alias,
             )
             for stream, state in states.items()
         ]
@@ -221,6 +224,10 @@ class Committer:
             if claim.stream in taken.epochs:
                 state.epoch = taken.epochs[claim.stream]
                 state.committed = claim.last
+                if claim.alias is not None:
+                    state.alias = None
+            elif claim.stream in taken.misnamed:
+                self.lose(state, alias_taken(claim.alias or ""))
             else:
                 self.lose(state, _elsewhere(state))
 

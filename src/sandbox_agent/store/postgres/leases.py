@@ -48,7 +48,7 @@ class Acquired(NamedTuple):
 
 
 async def register(connection: Connection, node_id: str, membership: Membership, version: str) -> Node:
-    """Nodes that are long gone and own nothing are forgotten."""
+    """Nodes that are long gone and own nothing are forgotten, and aliases that nodes which have died had reserved."""
     await connection.execute(
         "DELETE FROM sandbox_agent.nodes WHERE expires < now() - interval '7 days'"
         " AND NOT EXISTS (SELECT 1 FROM sandbox_agent.streams WHERE owner = nodes.id)"
@@ -63,6 +63,10 @@ async def register(connection: Connection, node_id: str, membership: Membership,
         membership.lease,
         membership.url,
         version,
+    )
+    await connection.execute(
+        "DELETE FROM sandbox_agent.reserved_aliases WHERE NOT EXISTS (SELECT 1 FROM sandbox_agent.nodes"
+        " WHERE nodes.id = node AND nodes.incarnation = reserved_aliases.incarnation AND nodes.expires > now())"
     )
     return Node(node_id, incarnation)
 

@@ -51,7 +51,14 @@ _NODES = (
     "CREATE INDEX streams_by_owner ON sandbox_agent.streams (owner)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _NODES)
+_ALIASES = (
+    # Of sessions that are being made: see aliases.py. Sessions that share an alias since before go on as they are.
+    """CREATE TABLE sandbox_agent.reserved_aliases (
+        alias text COLLATE "C" PRIMARY KEY, node text NOT NULL, incarnation bigint NOT NULL
+    )""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _NODES, _ALIASES)
 """Step N leads from version N to N+1. Steps are never changed, only added."""
 
 

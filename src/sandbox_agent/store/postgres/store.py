@@ -38,7 +38,7 @@ from sandbox_agent.store.batches import ROW_BYTES, encode_lines
 from sandbox_agent.store.entries import Page
 from sandbox_agent.store.membership import Membership
 from sandbox_agent.store.operations import Append, DeleteSession, Drop, PutSession, PutTurn
-from sandbox_agent.store.postgres import leases, reading, schema
+from sandbox_agent.store.postgres import aliases, leases, reading, schema
 from sandbox_agent.store.postgres.committing import Committer, StreamState
 from sandbox_agent.store.postgres.connecting import Connection, Place, Readers, check_server
 from sandbox_agent.store.postgres.directory import Directory
@@ -80,6 +80,7 @@ class PostgresStore:
         self._streams: dict[StreamKey, StreamState] = {}
         self._waiting: list[StreamState] = []
         self._updated: dict[SessionKey, float] = {}
+        self._reserved: set[str] = set()
         self._moves = paging.MoveLog("")
         self._acquiring: WeakValueDictionary[StreamKey, asyncio.Lock] = WeakValueDictionary()
         self._damaged = 0
@@ -250,6 +251,23 @@ class PostgresStore:
         state = self._streams.pop(stream, None) or StreamState(stream)
         self._open_committer().add(Drop(0, stream), state)
 
+    @contextlib.asynccontextmanager
+    async def reserved(self, alias: str) -> AsyncIterator[bool]:
+        async with self._reading() as connection:  # what has taken a reservation of ours away must have been before
+            is_ours = await aliases.reserve(connection, self._node, alias)
+        if not is_ours:
+            yield False
+            return
+        self._reserved.add(alias)
+        try:
+            yield True
+        finally:
+            if alias in self._reserved:  # no session was put that has it
+                self._reserved.discard(alias)
+                with contextlib.suppress(StoreError):  # it ends with this run of the server
+                    async with self._readers.lend() as connection:
+                        await aliases.give_back(connection, self._node, alias)
+
     def put_session(self, record: SessionRecord) -> None:
         key = record.key
         before = self._updated.get(key)
@@ -258,6 +276,9 @@ class PostgresStore:
         if before is not None and before != record.updated:
             self._moves.record(key, before)
         self._updated[key] = record.updated
+        if record.alias in self._reserved:
+            self._reserved.discard(record.alias)
+            self._state(key.stream).alias = record.alias
         record.owner = None  # who owns it stands with its lease, and may change without its record
         encoded, unfit = encode_record(record)
         record.owner = self._node.id

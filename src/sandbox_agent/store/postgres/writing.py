@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sandbox_agent.core.ids import SessionKey, StreamKey
 from sandbox_agent.store.batches import Row, pack_rows
 from sandbox_agent.store.operations import Append, DeleteSession, Drop, PutSession, PutTurn
+from sandbox_agent.store.postgres import aliases
 from sandbox_agent.store.postgres.connecting import Connection
 from sandbox_agent.store.postgres.leases import EPOCH_NOW, Node, hold_place
 from sandbox_agent.store.postgres.names import spell
@@ -23,12 +24,16 @@ class Claim(NamedTuple):
     before: int
     last: int
     ended: float
+    alias: str | None = None
+    """Of a new session, reserved by us."""
 
 
 class Taken(NamedTuple):
     """Of a group: the epochs of the streams that are ours. What was for others was not written."""
 
     epochs: dict[StreamKey, int]
+    misnamed: set[StreamKey]
+    """Those whose alias is kept for another session by now; they are not ours either."""
 
 
 async def take_in(
@@ -41,7 +46,9 @@ async def take_in(
 
     Raises Superseded, asyncpg.PostgresError and what else can happen on the way."""
     async with connection.transaction():
-        epochs, written = await _fence(connection, node, claims)
+        named = {claim.stream: claim.alias for claim in claims if claim.alias is not None}
+        misnamed = await aliases.take(connection, node, named) if named else set()
+        epochs, written = await _fence(connection, node, [claim for claim in claims if claim.stream not in misnamed])
         appends: dict[StreamKey, list[Append]] = {}
         records: dict[SessionKey, PutSession] = {}
         turns: dict[tuple[SessionKey, str], PutTurn] = {}
@@ -61,7 +68,7 @@ async def take_in(
             await put_sessions(connection, list(records.values()))
         if turns:
             await put_turns(connection, list(turns.values()))
-    return Taken(epochs)
+    return Taken(epochs, misnamed)
 
 
 async def remove(connection: Connection, node: Node, operation: Drop | DeleteSession, epoch: int | None) -> None:
