@@ -17,6 +17,7 @@ from sandbox_agent.hub.cluster.link import Listener
 from sandbox_agent.hub.extensions.feed import CHANGED
 from sandbox_agent.hub.feed import Change, Feed
 from sandbox_agent.hub.tasks import Tasks
+from sandbox_agent.store.postgres.directory import Peer
 from sandbox_agent.store.postgres.leases import Node
 
 
@@ -32,11 +33,11 @@ class Other:
         self.listeners: dict[int, Listener] = {}
         self._leave: dict[int, Callable[[], None]] = {}
 
-    async def others(self) -> set[str]:
+    async def others(self) -> list[Peer]:
         self.looks += 1
         if self.is_away:
             raise StoreError("the database is away")
-        return {"b"}
+        return [Peer("b", "http://b", is_alive=True, is_draining=False)]
 
     async def to(self, node: str) -> Other:
         return self

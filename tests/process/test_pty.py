@@ -49,7 +49,7 @@ async def on_a_terminal(*command: str, cols: int = 80, rows: int = 24) -> AsyncI
     with signals_as_in_the_server():
         child = Child.launch(pty.command(command), env=ENV, **ends)  # type: ignore[arg-type]
     try:
-        await child.watch_output(PtyOutput(pty, seen.take, lambda: None))
+        await child.watch_output(PtyOutput(pty.master, seen.take))
         yield child, pty, seen
     finally:
         child.signal_session(signal.SIGKILL)

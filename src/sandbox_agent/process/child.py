@@ -316,6 +316,59 @@ class Output:
             self._on_end()
 
 
+class PolledOutput(Output):
+    """Read without a transport, which takes a while to be made: for programs that end soon, and for terminals.
+
+    Whoever has opened the descriptor closes it afterwards."""
+
+    def __init__(self, fd: int, on_chunk: Callable[[bytes], None], on_end: Callable[[], None] = lambda: None) -> None:
+        self.ended = asyncio.Event()
+        self._fd = fd
+        self._on_chunk = on_chunk
+        self._on_end = on_end
+        self._is_reading = False
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(fd, False)
+
+    async def connect(self) -> None:
+        self.resume()
+
+    def pause(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if not self._is_reading and not self.ended.is_set():
+            self._is_reading = True
+            self._loop.add_reader(self._fd, self._read_some)
+
+    def read_rest(self) -> None:
+        if not self.ended.is_set():
+            for _ in range(PIPE_SIZE // _LARGE_CHUNK):
+                if not self._read_some():
+                    break
+            self.close()
+
+    def close(self) -> None:
+        self.pause()
+        self._end()
+
+    def _read_some(self) -> bool:
+        """Hand on what is there, up to a bound; whether there may be more."""
+        try:
+            chunk = os.read(self._fd, _LARGE_CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            chunk = b""
+        if chunk:
+            self._on_chunk(chunk)
+        else:
+            self.close()
+        return len(chunk) == _LARGE_CHUNK
+
+
 class _Reader(asyncio.Protocol):
     def __init__(
         self,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import os
 import struct
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from sandbox_agent.process.child import Output
+from sandbox_agent.process.child import PolledOutput
 
 _READ = 1 << 16
 _PIECE = 1 << 12
@@ -45,47 +44,15 @@ class Pty:
             os.close(self.master)
 
 
-class PtyOutput(Output):
+class PtyOutput(PolledOutput):
     """What is printed on a terminal, gathered to large chunks: a terminal gives little in one read."""
-
-    def __init__(self, pty: Pty, on_chunk: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        self.ended = asyncio.Event()
-        self._master = pty.master
-        self._on_chunk = on_chunk
-        self._on_end = on_end
-        self._is_reading = False
-        self._loop = asyncio.get_running_loop()
-
-    async def connect(self) -> None:
-        self.resume()
-
-    def pause(self) -> None:
-        if self._is_reading:
-            self._is_reading = False
-            self._loop.remove_reader(self._master)
-
-    def resume(self) -> None:
-        if not self._is_reading and not self.ended.is_set():
-            self._is_reading = True
-            self._loop.add_reader(self._master, self._read_some)
-
-    def read_rest(self) -> None:
-        if not self.ended.is_set():
-            for _ in range(1 << 4):  # far more than the kernel keeps of a terminal
-                if not self._read_some():
-                    break
-            self.close()
-
-    def close(self) -> None:
-        self.pause()
-        self._end()
 
     def _read_some(self) -> bool:
         """Hand on what is there, up to a bound; whether there may be more."""
         pieces: list[bytes] = []
         size = 0
         with contextlib.suppress(OSError):  # it is empty, or hung up
-            while size < _READ and (piece := os.read(self._master, _PIECE)):
+            while size < _READ and (piece := os.read(self._fd, _PIECE)):
                 pieces.append(piece)
                 size += len(piece)
         if pieces:

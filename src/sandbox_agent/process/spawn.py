@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import IO
 
 _DESCRIPTORS = Path("/proc/self/fd")
-_OWN_SIGNALS = tuple(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
+_PYTHONS_OWN = {getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)}
 """Those that Python ignores; a program gets them as the system has them."""
+_DEFAULT_SIGNALS = tuple(
+    number
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    if number in _PYTHONS_OWN or signal.getsignal(number) is not signal.SIG_IGN
+)
+"""All but what whoever started us has us ignore. Each that is not named here is asked for in the child, one by one."""
 
 
 class Spawned:
@@ -54,7 +60,9 @@ def spawn(command: Sequence[str], env: Mapping[str, str], *, merges: bool) -> Sp
             (os.POSIX_SPAWN_DUP2, out, 1),
             (os.POSIX_SPAWN_DUP2, err, 2),
         ]
-        pid = os.posix_spawn(command[0], tuple(command), env, file_actions=actions, setsid=True, setsigdef=_OWN_SIGNALS)
+        pid = os.posix_spawn(
+            command[0], tuple(command), env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_SIGNALS
+        )
     except BaseException:
         for end in ends:
             os.close(end)

@@ -115,7 +115,7 @@ class Process:
         assert child is not None  # noqa: S101 - `start` came before
         try:
             if self._pty is not None:
-                await child.watch_output(PtyOutput(self._pty, partial(self._printed, "pty"), lambda: None))
+                await child.watch_output(PtyOutput(self._pty.master, partial(self._printed, "pty")))
             else:
                 await self._pump("stdout", child.stdout)
                 await self._pump("stderr", child.stderr)

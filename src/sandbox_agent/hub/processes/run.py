@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sandbox_agent.hub.processes.views import ProcessResult
 from sandbox_agent.process import Child
+from sandbox_agent.process.child import PolledOutput
 
 
 class _Held:
@@ -41,8 +42,9 @@ async def run(
     child = Child.launch(command, env=env, cwd=cwd, stderr=subprocess.PIPE)
     out, err = _Held(output_bytes), _Held(output_bytes)
     try:
-        await child.pump(child.stdout, out.take)
-        await child.pump(child.stderr, err.take)
+        for pipe, held in ((child.stdout, out), (child.stderr, err)):
+            if pipe is not None:
+                await child.watch_output(PolledOutput(pipe.fileno(), held.take))
         is_in_time = await child.exits_within(timeout)
         took = time.monotonic() - began
         child.signal_group(signal.SIGKILL)
