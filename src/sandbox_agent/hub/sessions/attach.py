@@ -38,26 +38,26 @@ Pass = Callable[[Retold], None]
 
 
 class _Held:
-    """Lines for a client that is still to be told of its session: they are held for some reads of the history."""
+    """Entries for a client that is still to be told of its session: they are held for some reads of the history."""
 
-    def __init__(self, connection: Connection, session: SessionId, tell: Callable[[], None]) -> None:
+    def __init__(self, connection: Connection, key: SessionKey, tell: Callable[[], None]) -> None:
         self._connection = connection
-        self._session = session
+        self._key = key
         self._tell: Callable[[], None] | None = tell
-        self._lines: list[list[bytes]] = []
+        self._entries: list[Retold] = []
 
     def deliver(self, entries: Retold) -> None:
-        self._lines.append(_lines_of(entries))
-        if self._tell is None or len(self._lines) > _HELD_READS:
+        self._entries.append(entries)
+        if self._tell is None or len(self._entries) > _HELD_READS:
             self.release()
 
     def release(self) -> None:
         if self._tell is not None:
             tell, self._tell = self._tell, None
             tell()
-        held, self._lines = self._lines, []
-        for lines in held:
-            _deliver(self._connection, self._session, lines)
+        held, self._entries = self._entries, []
+        for entries in held:
+            _retell(self._connection, self._key, entries)
 
 
 class Attach:
@@ -72,7 +72,7 @@ class Attach:
 
         All in one step, once that is read: who is told may prompt at once, and is attached by that, and what is read
         afterwards would come twice. Only an agent that never stops talking is not waited for."""
-        held = _Held(connection, record.session_id, tell)
+        held = _Held(connection, record.key, tell)
         try:
             await self._catch_up(connection, record, Told().feed, held.deliver, before=held.release)
         except StoreError as error:  # it has its session, so that this must be told otherwise
@@ -166,8 +166,7 @@ class Attach:
             if fresh:
                 _tell_lost(connection, key.session, last, fresh[0][0])
                 last = fresh[-1][0]
-            if said := [(at, lines) for at, lines in fresh if lines]:
-                connection.deliver_retold(key.session, key.stream, said)
+            _retell(connection, key, fresh)
             told(last)
 
         await self._catch_up(connection, record, Told(connection.version, record.spoken).feed, deliver)
@@ -251,6 +250,11 @@ def _read_by(connection: Connection) -> Version | None:
 def _deliver(connection: Connection, session: SessionId, lines: list[bytes]) -> None:
     if lines:
         connection.deliver_replayed(session, lines)
+
+
+def _retell(connection: Connection, key: SessionKey, entries: Retold) -> None:
+    if told := [(at, lines) for at, lines in entries if lines]:
+        connection.deliver_retold(key.session, key.stream, told)
 
 
 def _lines_of(entries: Retold) -> list[bytes]:
