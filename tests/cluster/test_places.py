@@ -9,7 +9,8 @@ from sandbox_agent.hub.clients.stream import Batch
 from sandbox_agent.hub.cluster.places import Places
 from sandbox_agent.hub.cluster.wire import Run
 
-ACTS = st.lists(st.tuples(st.sampled_from(["history", "own", "joined"]), st.sampled_from("ab"), st.integers(1, 4)))
+KINDS = st.sampled_from(["history", "retold", "own", "joined"])
+ACTS = st.lists(st.tuples(KINDS, st.sampled_from("ab"), st.integers(1, 4)))
 
 
 @given(acts=ACTS, sizes=st.lists(st.integers(1, 5), min_size=1))
@@ -21,6 +22,10 @@ def test_each_line_has_its_place_however_lines_are_batched(acts: list[tuple[str,
             places.note(len(expected) + 1, Run(count, "mock", session, first))
             expected += [(session, sequence) for sequence in range(first, first + count)]
             last[session] += count
+        elif act == "retold":
+            last[session] += 1
+            places.note(len(expected) + 1, Run(count, "mock", session, entry=last[session]))
+            expected += [(session, last[session])] * count
         elif act == "own":
             places.note(len(expected) + 1, Run(count, "", session))
             expected += [(session, 0)] * count
@@ -35,7 +40,9 @@ def test_each_line_has_its_place_however_lines_are_batched(acts: list[tuple[str,
             break
         runs = places.take(Batch(after + 1, [b"x"] * size), after=after)
         assert sum(run.count for run in runs) == size
-        told += [(run.session, run.sequence and run.sequence + n) for run in runs for n in range(run.count)]
+        told += [
+            (run.session, run.entry or (run.sequence and run.sequence + n)) for run in runs for n in range(run.count)
+        ]
         after += size
     assert told == expected
 
@@ -45,3 +52,24 @@ def test_a_notice_in_place_of_lines_that_are_gone_stands_in_no_history() -> None
     places.note(1, Run(10, "mock", "one", 1))
     assert places.take(Batch(5, [b"gap"]), after=0) == [Run(1)]
     assert places.take(Batch(6, [b"x"] * 5), after=5) == [Run(5, "mock", "one", 6)]
+
+
+@given(counts=st.lists(st.integers(1, 5), min_size=1), sizes=st.lists(st.integers(1, 5), min_size=1))
+def test_the_lines_of_a_retold_entry_are_told_apart_from_others_until_the_last(
+    counts: list[int], sizes: list[int]
+) -> None:
+    places, first = Places(), 1
+    for entry, count in enumerate(counts, 1):
+        places.note(first, Run(count, "mock", "one", entry=entry))
+        first += count
+    whole: list[tuple[int, int]] = []
+    lines, after, turn = 0, 0, 0
+    while after < sum(counts):
+        size = min(sizes[turn % len(sizes)], sum(counts) - after)
+        for run in places.take(Batch(after + 1, [b"x"] * size), after=after):
+            lines += run.count
+            if not run.rest:
+                whole.append((run.entry, lines))
+                lines = 0
+        after, turn = after + size, turn + 1
+    assert whole == list(enumerate(counts, 1))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
+from support.retold import SEQUENCES, entries, follow, of_history, sequence
 from support.rpc import Events, Message, RpcClient, connected, is_permission, option_of_kind
 from support.server import Server, running_server
 
@@ -17,10 +18,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MOCK = [sys.executable, "-m", "sandbox_agent.mock_agent", "--echo-prompts"]
 AGENTS = {"one": [*MOCK, "--protocol", "1"], "two": [*MOCK, "--protocol", "2"]}
-OURS = "sandboxagent.dev"
 TURN = "thought hm; plan; tool ls; kinds; thought again; slow 12; late-update"
-UNCOUNTED = ("state_update", "user_message")
-"""What an agent of version 1 does not say itself."""
+SPOKEN = {"one": 1, "two": 2}
 
 each_pair = pytest.mark.parametrize(("agent", "version"), [("one", 2), ("two", 1)])
 
@@ -35,47 +34,10 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
 @asynccontextmanager
 async def reading(server: Server, agent: str, version: int) -> AsyncIterator[tuple[RpcClient, Events]]:
     """A client that wants sequences; its connection ends with the block."""
-    wish = {"_meta": {OURS: {"sequences": True}}}
-    async with connected(server.url, agent, version=version, capabilities=wish) as client, client.stream() as events:
+    opened = connected(server.url, agent, version=version, capabilities=SEQUENCES)
+    async with opened as client, client.stream() as events:
         yield client, events
         await client.close()
-
-
-def sequence(message: Message) -> int | None:
-    meta = message.get("params", {}).get("_meta", {})
-    return meta.get(OURS, {}).get("sequence")  # type: ignore[no-any-return]
-
-
-def of_history(messages: list[Message], agent: str) -> list[Message]:
-    """Updates that stand for entries of the history."""
-    updates = [message for message in messages if message.get("method") == "session/update"]
-    return [m for m in updates if agent == "two" or m["params"]["update"]["sessionUpdate"] not in UNCOUNTED]
-
-
-def until_number(messages: list[Message]) -> list[Message]:
-    """Without what has come of an entry whose last message is on its way."""
-    return messages[: max((n for n, message in enumerate(messages, 1) if sequence(message)), default=0)]
-
-
-def entries(messages: list[Message]) -> Iterator[tuple[int, list[Message]]]:
-    """What came of each entry: the last message has the number."""
-    lines: list[Message] = []
-    for message in messages:
-        lines.append(message)
-        if (at := sequence(message)) is not None:
-            yield at, lines
-            lines = []
-    assert not lines, "the last message of an entry has its number"
-
-
-async def follow(client: RpcClient, events: Events, session: str, after: int) -> None:
-    """Return when all that came before the answer is there."""
-    params = {"sessionId": session, "after": after}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "_sandboxagent/session/follow", "params": params}
-    response = await client.post(message)
-    assert response.json()["result"]["lastSequence"] >= after
-    last = int(response.headers["X-ACP-Last-Event-Id"])
-    await events.wait_until(lambda e: len(e.ids) >= last)
 
 
 async def change_mode(client: RpcClient, session: str, mode: str) -> None:
@@ -101,7 +63,7 @@ async def retold(server: Server, agent: str, version: int, session: str, after: 
     """What one who comes after entry `after` is told of the history, up to now."""
     async with reading(server, agent, version) as (client, events):
         await follow(client, events, session, after)
-        return of_history(events.messages, agent)
+        return of_history(events, spoken=SPOKEN[agent])
 
 
 @each_pair
@@ -112,8 +74,7 @@ async def test_whoever_comes_after_any_entry_is_told_the_rest_as_one_who_never_l
         session = await client.new_session()
         for mode in ("code", "ask"):
             await run_turn(client, events, session, mode)
-        seen = of_history(events.messages, agent)
-        whole = list(entries(seen))
+        whole = list(entries(of_history(events, spoken=SPOKEN[agent])))
         numbers = [at for at, _ in whole]
         assert numbers == sorted(set(numbers))
         assert len(numbers) > 60
@@ -128,7 +89,7 @@ async def test_whoever_comes_after_any_entry_is_told_the_rest_as_one_who_never_l
 async def test_one_who_leaves_again_and_again_in_a_turn_misses_nothing_and_hears_nothing_twice(
     server: Server, agent: str, version: int
 ) -> None:
-    async with reading(server, agent, 1 if agent == "one" else 2) as (prompter, heard):
+    async with reading(server, agent, SPOKEN[agent]) as (prompter, heard):
         session = await prompter.new_session()
         turn = asyncio.create_task(run_turn(prompter, heard, session, "code"))
         seen: list[Message] = []
@@ -138,8 +99,8 @@ async def test_one_who_leaves_again_and_again_in_a_turn_misses_nothing_and_hears
             after = sequence(seen[-1]) if seen else 0
             async with reading(server, agent, version) as (client, events):
                 await follow(client, events, session, after or 0)
-                await events.wait_until(lambda e: any(map(sequence, of_history(e.messages, agent))))
-                news = list(entries(until_number(of_history(events.messages, agent))))
+                await events.wait_until(lambda e: of_history(e, spoken=SPOKEN[agent]))
+                news = list(entries(of_history(events, spoken=SPOKEN[agent])))
                 seen += [message for _, lines in news[: visits % 3 + 1] for message in lines]
         await turn
         assert visits > 10
@@ -151,7 +112,7 @@ async def test_one_who_joins_in_the_middle_of_a_message_hears_it_go_on_under_its
     server: Server, agent: str, version: int
 ) -> None:
     async with (
-        reading(server, agent, 1 if agent == "one" else 2) as (prompter, heard),
+        reading(server, agent, SPOKEN[agent]) as (prompter, heard),
         reading(server, agent, version) as (late, events),
     ):
         session = await prompter.new_session()
@@ -159,7 +120,7 @@ async def test_one_who_joins_in_the_middle_of_a_message_hears_it_go_on_under_its
         await heard.wait_until(lambda e: len(e.updates("agent_message_chunk")) > 4)
         await late.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         asked = await events.wait_for(is_permission)
-        seen = of_history(events.messages, agent)
+        seen = of_history(events, spoken=SPOKEN[agent])
         rest = await retold(server, agent, version, session, (sequence(seen[0]) or 0) - 1)
         assert [m for m in seen if sequence(m)] == [m for m in rest if sequence(m) != sequence(asked)]
         if version == 2:

@@ -17,11 +17,11 @@ class Places:
 
     def note(self, first: int, run: Run) -> None:
         """The next `run.count` events, from event `first` on."""
-        if self._notes and run.count:
+        if self._notes and run.count and not run.entry:
             at, last = self._notes[-1]
             follows = last.sequence + last.count == run.sequence if run.sequence else not last.sequence
             is_same = (last.agent, last.session) == (run.agent, run.session)
-            if last.count and follows and is_same and at + last.count == first:
+            if last.count and not last.entry and follows and is_same and at + last.count == first:
                 self._notes[-1] = at, Run(last.count + run.count, run.agent, run.session, last.sequence)
                 return
         self._notes.append((first, run))
@@ -34,11 +34,12 @@ class Places:
         while self._notes and self._notes[0][0] < end:
             first, run = self._notes[0]
             inside = min(first + run.count, end) - first
-            if first + run.count > end:
+            left = run.count - inside
+            if left:
                 sequence = run.sequence + inside if run.sequence else 0
-                self._notes[0] = end, Run(run.count - inside, run.agent, run.session, sequence)
+                self._notes[0] = end, Run(left, run.agent, run.session, sequence, run.entry)
             else:
                 self._notes.popleft()
             if not is_gap or not run.count:
-                runs.append(Run(inside, run.agent, run.session, run.sequence))
+                runs.append(Run(inside, run.agent, run.session, run.sequence, run.entry, left if run.entry else 0))
         return runs
