@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,22 @@ pytestmark = pytest.mark.timeout(120)  # several servers each, which a busy mach
 each_pair = pytest.mark.parametrize(("spoken", "read"), [(1, 2), (2, 1)])
 """What the agent speaks, and what the client reads."""
 RESUMED: dict[str, Any] = {"cwd": "/tmp", "mcpServers": []}
+NAMELESS = str(Path(__file__).parent.parent / "support" / "nameless_agent.py")
+CONFIG = f"""
+[agents.mock]
+command = {[sys.executable, NAMELESS]!r}
+isolation = "process"
+env_passthrough = ["SANDBOX_AGENT_MOCK_STATE"]
+"""
+
+
+async def start(nodes: Nodes, home: Path, name: str, spoken: int, **settings: Any) -> Server:
+    """A node whose agent speaks version 2, or version 1 without naming its messages."""
+    if spoken == 2:
+        return await nodes.start(name, mock_protocol=2, **settings)
+    config = home / "agents.toml"
+    config.write_text(CONFIG)
+    return await nodes.start(name, "--config", str(config), **settings)
 
 
 async def watcher(nodes: Nodes, node: Server, read: int) -> tuple[RpcClient, Events]:
@@ -50,7 +67,7 @@ async def test_kill_9_of_the_owner_in_a_turn_costs_one_who_hears_translations_no
     postgres: PostgresServer, tmp_path: Path, spoken: int, read: int
 ) -> None:
     async with cluster(postgres, tmp_path) as nodes:
-        first, second, third = [await nodes.start(name, mock_protocol=spoken) for name in "abc"]
+        first, second, third = [await start(nodes, tmp_path, name, spoken) for name in "abc"]
         one, three = await nodes.client(first, version=spoken), await nodes.client(third)
         two, seen = await watcher(nodes, second, read)
         session = await one.new_session()
@@ -74,8 +91,8 @@ async def test_a_link_that_breaks_in_a_turn_costs_one_who_hears_translations_not
     postgres: PostgresServer, tmp_path: Path, state: State, spoken: int, read: int
 ) -> None:
     async with cluster(postgres, tmp_path) as nodes, link_proxy() as between:
-        first = await nodes.start("a", node_url=between.url, mock_protocol=spoken)
-        second = await nodes.start("b", mock_protocol=spoken)
+        first = await start(nodes, tmp_path, "a", spoken, node_url=between.url)
+        second = await start(nodes, tmp_path, "b", spoken)
         between.target = first.port
         one, heard = await watcher(nodes, first, spoken)
         two, seen = await watcher(nodes, second, read)
@@ -95,13 +112,30 @@ async def test_a_link_that_breaks_in_a_turn_costs_one_who_hears_translations_not
         assert chunks(seen) == chunks_kept(await history(two, session))
 
 
+@pytest.mark.promise("P-cluster-3")
+@each_pair
+async def test_one_who_has_been_told_nothing_yet_is_told_all_that_comes_after_its_session_has_moved(
+    postgres: PostgresServer, tmp_path: Path, spoken: int, read: int
+) -> None:
+    async with cluster(postgres, tmp_path) as nodes:
+        first, second, third = [await start(nodes, tmp_path, name, spoken) for name in "abc"]
+        one, three = await nodes.client(first, version=spoken), await nodes.client(third)
+        two, seen = await watcher(nodes, second, read)
+        session = await one.new_session()
+        await two.call("session/resume", {"sessionId": session, **RESUMED})
+        first.kill()
+        await until_answered(three, session, "chunks 3 1")
+        await seen.wait_until(lambda e: chunks(e) == ["1", "2", "3"])
+        await assert_exact(nodes, third, session, spoken, seen)
+
+
 @pytest.mark.promise("P-cluster-4")
 @each_pair
 async def test_one_who_hears_translations_goes_on_at_another_node_when_its_own_dies(
     postgres: PostgresServer, tmp_path: Path, spoken: int, read: int
 ) -> None:
     async with cluster(postgres, tmp_path) as nodes:
-        first, second, third = [await nodes.start(name, mock_protocol=spoken) for name in "abc"]
+        first, second, third = [await start(nodes, tmp_path, name, spoken) for name in "abc"]
         one = await nodes.client(first, version=spoken)
         two, seen = await watcher(nodes, second, read)
         session = await one.new_session()

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -16,9 +17,12 @@ from support.server import Server, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MOCK = [sys.executable, "-m", "sandbox_agent.mock_agent", "--echo-prompts"]
-AGENTS = {"one": [*MOCK, "--protocol", "1"], "two": [*MOCK, "--protocol", "2"]}
-TURN = "thought hm; plan; tool ls; kinds; thought again; slow 12; late-update"
+NAMELESS = str(Path(__file__).parent.parent / "support" / "nameless_agent.py")
+AGENTS = {
+    "one": [sys.executable, NAMELESS, "--echo-prompts"],
+    "two": [sys.executable, "-m", "sandbox_agent.mock_agent", "--echo-prompts", "--protocol", "2"],
+}
+TURN = "slow 2; thought hm; plan; tool ls; kinds; thought again; slow 12; late-update"
 SPOKEN = {"one": 1, "two": 2}
 
 each_pair = pytest.mark.parametrize(("agent", "version"), [("one", 2), ("two", 1)])
@@ -78,6 +82,10 @@ async def test_whoever_comes_after_any_entry_is_told_the_rest_as_one_who_never_l
         numbers = [at for at, _ in whole]
         assert numbers == sorted(set(numbers))
         assert len(numbers) > 60
+        if agent == "one":
+            made = [name for _, (line,) in whole if (name := line["params"]["update"].get("messageId"))]
+            assert len(set(made)) > 8
+            assert "sandboxagent:" in made[0]
         if agent == "two":
             assert max(len(lines) for _, lines in whole) > 1
         for after in [0, *numbers]:
@@ -120,13 +128,14 @@ async def test_one_who_joins_in_the_middle_of_a_message_hears_it_go_on_under_its
         await heard.wait_until(lambda e: len(e.updates("agent_message_chunk")) > 4)
         await late.call("session/resume", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
         asked = await events.wait_for(is_permission)
-        seen = of_history(events, spoken=SPOKEN[agent])
-        rest = await retold(server, agent, version, session, (sequence(seen[0]) or 0) - 1)
-        assert [m for m in seen if sequence(m)] == [m for m in rest if sequence(m) != sequence(asked)]
         if version == 2:
             await events.wait_until(lambda e: e.updates("state_update")[-1]["state"] == "requires_action")
         await late.answer(asked, option_of_kind(asked, "allow_once"))
         assert "result" in await turn
+        await events.wait_until(lambda e: "tool ran" in e.text())
+        seen = list(entries(of_history(events, spoken=SPOKEN[agent])))
+        rest = list(entries(await retold(server, agent, version, session, seen[0][0] - 1)))
+        assert seen == rest[: len(seen)]
 
 
 async def test_one_who_comes_back_is_told_what_the_session_does_now(server: Server) -> None:
