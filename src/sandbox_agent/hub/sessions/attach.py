@@ -105,8 +105,9 @@ class Attach:
         await self._waking.live(record.key)
         self._inventory.require(record)
         agent = self._agents.of(record.key)
+        session = agent.sessions.get(record.session_id)
         is_foreign = connection.client.hears(agent.version) is not agent.version
-        if is_foreign and agent.sessions[record.session_id].is_busy:
+        if is_foreign and session is not None and session.is_busy:
             await self._join_turn(connection, record)
         else:
             self._attach(connection, record.key)
