@@ -49,10 +49,11 @@ def update(number: int) -> bytes:
 
 async def test_an_entry_whose_lines_come_in_parts_is_told_when_it_is_whole(tmp_path: Path) -> None:
     async with mirrored(tmp_path) as (mirror, connection):
-        mirror.told([wire.Run(2, "mock", "s", entry=5, rest=1)], [update(1), update(2)])
+        mirror.told([wire.Run(2, "mock", "s", entry=5, left=1)], [update(1), update(2)])
         assert await told(connection) == []
         assert not mirror.follows  # were the link to break here, all of the entry would come again
-        mirror.told([wire.Run(1, "mock", "s", entry=5), wire.Run(1, "mock", "s", entry=7)], [update(3), update(4)])
+        runs = [wire.Run(1, "mock", "s", entry=5, left=0), wire.Run(1, "mock", "s", entry=7)]
+        mirror.told(runs, [update(3), update(4)])
         assert await told(connection) == [update(1), update(2), update(3), update(4)]
         assert mirror.follows == {KEY: 7}
 
@@ -60,7 +61,7 @@ async def test_an_entry_whose_lines_come_in_parts_is_told_when_it_is_whole(tmp_p
 async def test_an_entry_that_was_told_already_is_left_out(tmp_path: Path) -> None:
     async with mirrored(tmp_path) as (mirror, connection):
         mirror.told([wire.Run(0, "mock", "s", 6)], [])  # it has joined after entry 5
-        runs = [wire.Run(1, "mock", "s", entry=entry) for entry in (5, 6, 6, 7)]
+        runs = [wire.Run(2, "mock", "s", entry=5), wire.Run(2, "mock", "s", entry=6)]
         mirror.told(runs, [update(5), update(6), update(60), update(7)])
         assert await told(connection) == [update(6), update(7)]
 
@@ -75,7 +76,7 @@ async def test_nothing_more_is_told_of_a_session_that_the_client_follows_another
 
 async def test_lines_whose_rest_is_lost_in_a_gap_are_not_taken_for_a_part_of_another_entry(tmp_path: Path) -> None:
     async with mirrored(tmp_path) as (mirror, connection):
-        mirror.told([wire.Run(1, "mock", "s", entry=5, rest=1)], [update(1)])
+        mirror.told([wire.Run(1, "mock", "s", entry=5, left=1)], [update(1)])
         gap = b'{"jsonrpc":"2.0","method":"_sandboxagent/stream/gap","params":{"fromId":2,"toId":3}}'
         mirror.told([wire.Run(1), wire.Run(1, "mock", "s", entry=7)], [gap, update(7)])
         assert await told(connection) == [gap, update(7)]

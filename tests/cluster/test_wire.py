@@ -26,6 +26,6 @@ def test_what_a_node_of_0_2_tells_is_read() -> None:
 
 
 def test_a_node_of_0_2_takes_what_is_retold_for_lines_without_a_place() -> None:
-    told = wire.Told(1, [wire.Run(2, "mock", "s", entry=7, rest=1), wire.Run(1, "mock", "s", 8)])
+    told = wire.Told(1, [wire.Run(2, "mock", "s", entry=7, left=1), wire.Run(1, "mock", "s", 8)])
     head, _, _ = wire.encode(told).partition(b"\n")
     assert msgspec.json.decode(head, type=_ToldOf02).runs == [_RunOf02(2, "mock", "s"), _RunOf02(1, "mock", "s", 8)]

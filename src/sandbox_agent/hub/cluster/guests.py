@@ -55,7 +55,8 @@ class GuestConnection(Connection):
     def deliver_retold(self, session: SessionId, stream: StreamKey, entries: Retold) -> None:
         first, agent = self.stream.last_id + 1, _agent_of(stream)
         for entry, lines in entries:
-            self.places.note(first, wire.Run(len(lines), agent, session, entry=entry))
+            left = 0 if entry and len(lines) > 1 else None
+            self.places.note(first, wire.Run(len(lines), agent, session, entry=entry, left=left))
             first += len(lines)
         super().deliver_own_lines(session, [line for _, lines in entries for line in lines])
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.core.json_values import as_object, as_text, read_json
@@ -151,10 +152,7 @@ class Mirror:
             if run.sequence and session is not None:
                 self._from_history(SessionKey(AgentId(run.agent), session), run.sequence, part)
             elif run.entry and session is not None:
-                self._parts += part
-                if not run.rest:
-                    lines_of_entry, self._parts = self._parts, []
-                    self._retold(SessionKey(AgentId(run.agent), session), run.entry, lines_of_entry)
+                self._retold(SessionKey(AgentId(run.agent), session), self._whole(run, part))
             else:
                 self._parts = []  # a gap may stand for the rest of them
                 for line in part:
@@ -199,12 +197,25 @@ class Mirror:
         self._note_asks(lines)
         self.connection.deliver(key.session, key.stream, sequence, lines)
 
-    def _retold(self, key: SessionKey, entry: int, lines: list[bytes]) -> None:
-        """All that an entry is in the client's version, unless it has been told that already."""
-        if key not in self._departed and entry > self.follows.get(key, 0):
-            self.follows[key] = entry
-            self._note_asks(lines)
-            self.connection.deliver_retold(key.session, key.stream, [(entry, lines)])
+    def _whole(self, run: wire.Run, lines: list[bytes]) -> Retold:
+        """The entries whose last line has come with these."""
+        if run.left is None:
+            return [(entry, [line]) for entry, line in enumerate(lines, run.entry)]
+        self._parts += lines
+        if run.left:
+            return []
+        whole, self._parts = self._parts, []
+        return [(run.entry, whole)]
+
+    def _retold(self, key: SessionKey, entries: Retold) -> None:
+        """Entries in the client's version. What it has been told already, by another way, is left out."""
+        known = self.follows.get(key, 0)
+        fresh = [(entry, lines) for entry, lines in entries if entry > known]
+        if fresh and key not in self._departed:
+            self.follows[key] = fresh[-1][0]
+            for _, lines in fresh:
+                self._note_asks(lines)
+            self.connection.deliver_retold(key.session, key.stream, fresh)
 
     def _note_asks(self, lines: list[bytes]) -> None:
         for line in lines:

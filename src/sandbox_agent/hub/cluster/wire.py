@@ -53,15 +53,15 @@ class Took(msgspec.Struct, frozen=True, array_like=True, tag="took"):
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
     """`count` neighbouring lines. With a `sequence` they are entries of a session's history from there on; without
-    any lines, that is where the client joined it. With an `entry` they are what this one entry of it is in the client's
-    version of ACP; `rest` more lines of it follow."""
+    any lines, that is where the client joined it. With an `entry` they are the entries from there on in the client's
+    version of ACP, one line each; unless `left` says that all are of this one entry, and how many more of it follow."""
 
     count: int
     agent: str = ""
     session: str | None = None
     sequence: int = 0
     entry: int = 0
-    rest: int = 0
+    left: int | None = None
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True, tag="told"):
