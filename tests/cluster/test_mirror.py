@@ -78,8 +78,8 @@ async def test_lines_whose_rest_is_lost_in_a_gap_are_not_taken_for_a_part_of_ano
     async with mirrored(tmp_path) as (mirror, connection):
         mirror.told([wire.Run(1, "mock", "s", entry=5, left=1)], [update(1)])
         gap = b'{"jsonrpc":"2.0","method":"_sandboxagent/stream/gap","params":{"fromId":2,"toId":3}}'
-        mirror.told([wire.Run(1), wire.Run(1, "mock", "s", entry=7)], [gap, update(7)])
-        assert await told(connection) == [gap, update(7)]
+        mirror.told([wire.Run(1), wire.Run(2, "mock", "s", entry=7, left=0)], [gap, update(7), update(8)])
+        assert await told(connection) == [gap, update(7), update(8)]
         assert mirror.follows == {KEY: 7}
 
 
