@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sandbox_agent.core import frames
-from sandbox_agent.core.effects import Effect, Publish, Reply, Tell
+from sandbox_agent.core.effects import Effect, Publish, Record, Reply, Retell, Tell
 from sandbox_agent.core.ids import ConnectionId
 from sandbox_agent.core.interpreter import Interpreter
 from sandbox_agent.core.session import Client
@@ -27,13 +27,23 @@ def _state(state: str, **more: Any) -> Message:
     return note("session/update", sessionId=SESSION, update={"sessionUpdate": "state_update", "state": state, **more})
 
 
+def _interpreted(interpreter: Interpreter, effects: list[Effect], first: int = 1) -> list[Effect]:
+    """With the places in the history that a store would have given, from `first` on."""
+    found: list[Effect] = []
+    for effect in effects:
+        found += interpreter.interpret(effect, first)
+        first += len(effect.lines) if isinstance(effect, Publish) else isinstance(effect, Record)
+    return found
+
+
 def _told(effects: list[Effect]) -> dict[str, list[str]]:
     """The kinds of updates that each connection is told in other words."""
     found: dict[str, list[str]] = {}
     for effect in effects:
-        if isinstance(effect, Tell):
+        if isinstance(effect, Tell | Retell):
+            lines = effect.lines if isinstance(effect, Tell) else [line for _, said in effect.entries for line in said]
             for connection in effect.connections:
-                kinds = [msgspec.json.decode(line)["params"]["update"]["sessionUpdate"] for line in effect.lines]
+                kinds = [msgspec.json.decode(line)["params"]["update"]["sessionUpdate"] for line in lines]
                 found.setdefault(connection, []).extend(kinds)
     return found
 
@@ -57,22 +67,24 @@ def test_an_update_is_published_as_it_is_and_told_to_the_others_in_their_words()
     wire = Wire()
     wire.open(SESSION, OLD, NEW)
     interpreter = Interpreter(wire.relay.sessions, wire.relay.mixed)
-    told = interpreter.interpret(wire.relay.from_agent([_line(update("hello"))]))
+    told = _interpreted(interpreter, wire.relay.from_agent([_line(update("hello"))]))
     (published,) = (effect for effect in told if isinstance(effect, Publish))
     assert published.lines == [_line(update("hello"))]
     assert published.connections == ("old",)
     assert _told(told) == {"new": ["agent_message_chunk"]}
+    (retold,) = (effect for effect in told if isinstance(effect, Retell))
+    assert [at for at, _ in retold.entries] == [1]
 
 
 def test_a_turn_at_an_agent_of_version_1_is_acknowledged_and_told_as_states_to_version_2() -> None:
     wire = Wire()
     wire.open(SESSION, OLD, NEW)
     interpreter = Interpreter(wire.relay.sessions, wire.relay.mixed)
-    begun = interpreter.interpret(_prompt(wire, NEW))
+    begun = _interpreted(interpreter, _prompt(wire, NEW))
     (reply,) = (effect for effect in begun if isinstance(effect, Reply))
     assert msgspec.json.decode(reply.line)["result"]["messageId"]
     assert _told(begun) == {"new": ["user_message", "state_update"]}
-    over = interpreter.interpret(wire.relay.from_agent([_line(answer(1, {"stopReason": "end_turn"}))]))
+    over = _interpreted(interpreter, wire.relay.from_agent([_line(answer(1, {"stopReason": "end_turn"}))]))
     assert _told(over) == {"new": ["state_update"]}
     assert not [effect for effect in over if isinstance(effect, Reply)]
 

@@ -76,7 +76,7 @@ class Asks:
         ask.asked.update(able)
         self._remember(ask, session)
         effects: list[Effect] = [Publish(session.id, [ask.line], tuple(able))]
-        if method in _CANCELLED:
+        if is_question(ask):
             effects.append(notices.asked(session, ask))
         return effects if able else [*effects, Unattended(ask.id)]
 
@@ -279,6 +279,11 @@ def _terminal_of(params: bytes) -> str | None:
         return None
 
 
+def is_question(ask: Ask) -> bool:
+    """Whether it is one that a person could answer."""
+    return ask.method in _CANCELLED
+
+
 def _cancel_line(ask: Ask) -> bytes:
     return frames.notification(CANCEL_REQUEST, {"requestId": ask.id})
 
@@ -293,7 +298,7 @@ def _over(
     session: Session | None, ask: Ask, by: SettledBy, *, client: Client | None = None, answer: bytes | None = None
 ) -> list[Effect]:
     """Those attached are told what has become of a question that a person could answer."""
-    if session is None or ask.method not in _CANCELLED:
+    if session is None or not is_question(ask):
         return []
     return [notices.settled(session, ask, by, client=client, answer=answer)]
 

@@ -41,10 +41,22 @@ class Deliver(Struct, frozen=True):
 
 
 class Tell(Struct, frozen=True):
-    """Events for some connections alone: what the session's history has in the words of another version."""
+    """Events for some connections alone, of what the other version has notices for."""
 
     session: SessionId
     lines: list[bytes]
+    connections: tuple[ConnectionId, ...]
+
+
+Retold = list[tuple[int, list[bytes]]]
+"""Entries of a history in the words of another version: the sequence of each (0 if it has none), and all its lines."""
+
+
+class Retell(Struct, frozen=True):
+    """Deliver what stands in the session's history to connections that read another version."""
+
+    session: SessionId
+    entries: Retold
     connections: tuple[ConnectionId, ...]
 
 
@@ -169,6 +181,7 @@ Effect = (
     | Record
     | Deliver
     | Tell
+    | Retell
     | Notice
     | Broadcast
     | Reply

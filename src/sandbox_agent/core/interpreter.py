@@ -6,75 +6,91 @@ the other version (`mixed`) come here: the others pay nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
 
-from sandbox_agent.core import frames, versions
-from sandbox_agent.core.effects import Deliver, Effect, Notice, Publish, Tell
+from sandbox_agent.core import frames
+from sandbox_agent.core.asks import is_question
+from sandbox_agent.core.effects import Deliver, Effect, Notice, Publish, Record, Retell, Tell
 from sandbox_agent.core.ids import ConnectionId, SessionId
 from sandbox_agent.core.json_values import read_json
-from sandbox_agent.core.methods import UPDATE
+from sandbox_agent.core.retelling import Retelling, update_line
 from sandbox_agent.core.session import Session
-from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.core.versions import Version
 
 
 class Interpreter:
-    """One for each agent. Clients of the other version share a translator for each session."""
+    """One for each agent. Clients of the other version share a retelling for each session."""
 
     def __init__(self, sessions: Mapping[SessionId, Session], mixed: AbstractSet[SessionId]) -> None:
         self._sessions = sessions
         self._mixed = mixed
         self._version = Version.V1
-        self._translators: dict[SessionId, UpdateTranslator] = {}
+        self._retellings: dict[SessionId, Retelling] = {}
         self._asked: dict[SessionId, set[int]] = {}
 
     def speak(self, version: Version) -> None:
         """The process that starts speaks this version."""
         if version is not self._version:
-            self._translators.clear()
+            self._retellings.clear()
         self._version = version
         self._asked.clear()
 
-    def adopt(self, session: SessionId, translator: UpdateTranslator) -> None:
-        """Go on with a translator that has seen the session's history, unless one is at work already."""
-        if session in self._mixed and session not in self._translators:
-            translator.is_replay = False
-            self._translators[session] = translator
+    def adopt(self, session: SessionId, client: ConnectionId, retelling: Retelling) -> None:
+        """Go on with what has seen the session's history, unless others than this client hear one already."""
+        now = self._sessions[session]
+        foreign = self._foreign(session, now.connections)
+        if client not in foreign or (len(foreign) > 1 and session in self._retellings):
+            return
+        self._retellings[session] = retelling
+        self._asked[session] = {ask.id for ask in now.asks.values() if is_question(ask)}
+        retelling.translator.is_replay = False
+        if now.running is not None:
+            retelling.translator.prompt_started("", [])
+        for _ in self._asked[session]:
+            retelling.translator.ask_opened()
 
-    def interpret(self, effects: Sequence[Effect]) -> list[Effect]:
-        """The same effects, with what clients of the other version are told in their words."""
-        told: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, Publish) and effect.session in self._mixed:
-                told += self._published(effect)
-            elif isinstance(effect, Notice) and effect.session in self._mixed:
-                told += [*self._noticed(effect), effect]
-            elif isinstance(effect, Deliver) and effect.session is not None and effect.session in self._mixed:
-                told.append(self._delivered(effect, effect.session))
-            else:
-                told.append(effect)
-        for session in [session for session in self._translators if session not in self._mixed]:
-            del self._translators[session]
-            self._asked.pop(session, None)
-        return told
+    def interpret(self, effect: Effect, sequence: int) -> list[Effect]:
+        """The effect, with what clients of the other version are told in their words; nothing, if it tells nobody.
 
-    def _published(self, effect: Publish) -> list[Effect]:
+        `sequence` is the place in the history of what it records, from the first line on; 0 if it has none."""
+        session: SessionId | None = getattr(effect, "session", None)
+        if session is None or session not in self._mixed:
+            self._forget(session)
+            return [] if isinstance(effect, Record) else [effect]
+        match effect:
+            case Record(_, line, source):
+                if session in self._retellings:
+                    self._retellings[session].note(source, line)
+                return []
+            case Publish():
+                return self._published(effect, sequence)
+            case Notice():
+                return [*self._noticed(effect), effect]
+            case Deliver():
+                return [self._delivered(effect, session)]
+        return [effect]
+
+    def _published(self, effect: Publish, sequence: int) -> list[Effect]:
         foreign = self._foreign(effect.session, effect.connections)
         if not foreign:
             return [effect]
         natives = tuple(connection for connection in effect.connections if connection not in foreign)
-        lines = [said for line in effect.lines for said in self._translated(effect.session, line)]
         same = Publish(effect.session, effect.lines, natives, effect.source)
-        return [same, Tell(effect.session, lines, foreign)] if lines else [same]
+        retelling = self._retelling(effect.session)
+        places = range(sequence, sequence + len(effect.lines)) if sequence else [0] * len(effect.lines)
+        said = [(at, retelling.tell(at, line)) for at, line in zip(places, effect.lines, strict=True)]
+        entries = [(at, lines) for at, lines in said if lines]
+        return [same, Retell(effect.session, entries, foreign)] if entries else [same]
 
     def _delivered(self, effect: Deliver, session: SessionId) -> Effect:
         """A question that is told again. Updates that are delivered so are of our own making, in the right words."""
         if not self._foreign(session, (effect.connection,)) or not frames.parse(effect.line).is_request:
             return effect
-        line, *_ = self._translated(session, effect.line)
+        line, *_ = self._retelling(session).tell(0, effect.line)
         return Deliver(effect.connection, line, session)
 
     def _noticed(self, effect: Notice) -> list[Effect]:
@@ -84,11 +100,11 @@ class Interpreter:
         updates = self._states(effect) if foreign else []
         if not updates:
             return []
-        lines = [_update_line(params) for params in updates]
+        lines = [update_line(params) for params in updates]
         return [Tell(effect.session, lines, foreign)]
 
     def _states(self, effect: Notice) -> list[Any]:
-        translator = self._translator(effect.session)
+        translator = self._retelling(effect.session).translator
         asked = self._asked.setdefault(effect.session, set())
         match effect.name:
             case "turn_started":
@@ -104,39 +120,22 @@ class Interpreter:
                 return translator.ask_closed()
         return []
 
-    def _translated(self, session: SessionId, line: bytes) -> list[bytes]:
-        message = read_json(line)
-        method, params = message.get("method"), message.get("params")
-        if method == UPDATE:
-            return [_update_line(said) for said in self._translator(session).update(params)]
-        if not isinstance(method, str) or method.startswith("_"):
-            return [line]
-        method, params = versions.ask(method, params, from_=self._version, to=_other(self._version))
-        if "id" in message:
-            return [frames.request(frames.member(line, "id") or b"null", method, params)]
-        return [frames.notification(method, params)]
-
-    def _translator(self, session: SessionId) -> UpdateTranslator:
-        found = self._translators.get(session)
+    def _retelling(self, session: SessionId) -> Retelling:
+        found = self._retellings.get(session)
         if found is None:
-            found = self._translators[session] = UpdateTranslator(
-                session, from_=self._version, to=_other(self._version)
-            )
+            found = self._retellings[session] = Retelling(session, from_=self._version)
             if session in self._sessions:
-                found.session_opened(read_json(self._sessions[session].opened))
+                found.opened(read_json(self._sessions[session].opened))
         return found
+
+    def _forget(self, session: SessionId | None) -> None:
+        if session in self._retellings:
+            del self._retellings[session]
+            self._asked.pop(session, None)
 
     def _foreign(self, session: SessionId, connections: tuple[ConnectionId, ...]) -> tuple[ConnectionId, ...]:
         attached = self._sessions[session].attached if session in self._sessions else {}
         return tuple(c for c in connections if c in attached and attached[c].hears(self._version) is not self._version)
-
-
-def _other(version: Version) -> Version:
-    return Version.V2 if version is Version.V1 else Version.V1
-
-
-def _update_line(params: Any) -> bytes:
-    return frames.notification(UPDATE, params)
 
 
 def _plain(value: Any) -> Any:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sandbox_agent.core import frames
-from sandbox_agent.core.json_values import read_json
-from sandbox_agent.core.methods import UPDATE
-from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.core.retelling import Retelling
+from sandbox_agent.core.versions import Version
 
 Spoken = Sequence[tuple[int, int]]
 """From which sequence number on which version was spoken, in order; version 1 before the first."""
@@ -33,40 +31,38 @@ class Wording:
         self._to = to
         self._spoken = spoken
         self._is_replay = is_replay
-        self.translator: UpdateTranslator | None = None
-        """The one at work, if one is: whoever goes on after the record can go on with it."""
-        self._from: Version | None = to
+        self._retelling: Retelling | None = None
 
     def of(self, sequence: int, lines: Iterable[bytes]) -> list[bytes]:
         """The lines that come from entry `sequence`."""
         version = version_at(self._spoken, sequence)
         if self._is_understood(version):
             return list(lines)
-        return [said for line in lines for said in self._translated(version, line)]
+        retelling = self._retold_from(version)
+        return [said for line in lines for said in retelling.tell(sequence, line)]
 
-    def is_at(self, version: Version) -> bool:
-        """Whether its translator is one from this version."""
-        return self.translator is not None and self._from is version
+    def note(self, sequence: int, source: str, line: bytes) -> None:
+        """An entry of the record, told or not."""
+        version = version_at(self._spoken, sequence)
+        if not self._is_understood(version):
+            self._retold_from(version).note(source, line)
+
+    def retelling(self, version: Version) -> Retelling | None:
+        """The one at work, if it is one from this version: whoever goes on after the record can go on with it."""
+        found = self._retelling
+        return found if found is not None and found.from_ is version else None
 
     def opened(self, version: Version, result: Any) -> list[bytes]:
         """Learn what the session offers, from the answer with which an agent of this version opened it."""
         if self._is_understood(version):
             return []
-        return [frames.notification(UPDATE, params) for params in self._translator(version).session_opened(result)]
+        return self._retold_from(version).opened(result)
 
     def _is_understood(self, version: Version) -> bool:
         return self._to is None or version is self._to
 
-    def _translated(self, version: Version, line: bytes) -> list[bytes]:
-        message = read_json(line)
-        if not isinstance(message, dict) or message.get("method") != UPDATE:
-            return [line]
-        said = self._translator(version).update(message.get("params"))
-        return [frames.notification(UPDATE, params) for params in said]
-
-    def _translator(self, version: Version) -> UpdateTranslator:
-        if self.translator is None or self._from is not version:
-            self._from = version
-            to = self._to or version
-            self.translator = UpdateTranslator(self._session_id, from_=version, to=to, is_replay=self._is_replay)
-        return self.translator
+    def _retold_from(self, version: Version) -> Retelling:
+        found = self.retelling(version)
+        if found is None:
+            found = self._retelling = Retelling(self._session_id, from_=version, is_replay=self._is_replay)
+        return found

@@ -21,8 +21,11 @@ def down(*, is_replay: bool = False) -> UpdateTranslator:
     return UpdateTranslator("s", from_=V2, to=V1, is_replay=is_replay)
 
 
-def told(translator: UpdateTranslator, *updates: Update) -> list[Update]:
-    return [line["update"] for update in updates for line in translator.update({"sessionId": "s", "update": update})]
+def told(translator: UpdateTranslator, *updates: Update, first: int = 0) -> list[Update]:
+    """Entries of a history from `first` on; 0 for what stands in none."""
+    places = [first + n if first else 0 for n in range(len(updates))]
+    said = [translator.update({"sessionId": "s", "update": one}, at) for one, at in zip(updates, places, strict=True)]
+    return [line["update"] for lines in said for line in lines]
 
 
 def text(words: str) -> Update:
@@ -40,7 +43,7 @@ def shown(updates: list[Update]) -> list[Update]:
 
 def test_a_run_of_chunks_of_a_kind_is_one_message_and_turns_do_not_share_ids() -> None:
     translator = up()
-    translator.prompt_started("p1", [])
+    translator.prompt_sent(b"1")
     first = told(
         translator,
         chunk("agent_thought", "hm"),
@@ -52,18 +55,19 @@ def test_a_run_of_chunks_of_a_kind_is_one_message_and_turns_do_not_share_ids() -
     ids = [update["messageId"] for update in first if "messageId" in update]
     assert ids[1] == ids[2]
     assert len(set(ids)) == 3
-    translator.prompt_ended(result={"stopReason": "end_turn"})
-    translator.prompt_started("p2", [])
-    assert told(translator, chunk("agent_message", "d"))[0]["messageId"] not in ids
+    translator.answered(b"0")  # to something else
+    assert told(translator, chunk("agent_message", "still c"))[0]["messageId"] == ids[-1]
+    translator.answered(b"1")
+    late = told(translator, chunk("agent_message", "late"))[0]["messageId"]
+    translator.prompt_sent(b"2")
+    assert len({*ids, late, told(translator, chunk("agent_message", "d"))[0]["messageId"]}) == 5
 
 
-def test_message_ids_are_the_same_for_whoever_reads_the_turn_again() -> None:
-    seen = []
-    for _ in range(2):
-        translator = up()
-        translator.prompt_started("p7", [])
-        seen.append(told(translator, chunk("agent_message", "a"), chunk("agent_thought", "b")))
-    assert seen[0] == seen[1]
+def test_message_ids_are_the_same_for_whoever_reads_the_history_again() -> None:
+    said = [chunk("agent_message", "a"), chunk("agent_thought", "b"), chunk("agent_thought", "c")]
+    live, later = up(), up()
+    assert told(live, *said, first=7) == told(later, *said, first=7)
+    assert told(live, chunk("agent_thought", "d"), first=10)[0]["messageId"] == "sandboxagent:s.agent_thought.8"
 
 
 def test_an_id_of_the_agents_own_is_left_alone() -> None:

@@ -21,7 +21,7 @@ class UpdateTranslator:
         version 1 clients show their own prompt."""
         self._session_id = session_id
         self._to = to
-        self._up = Upward() if from_ < to else None
+        self._up = Upward(session_id) if from_ < to else None
         self._down = Downward(is_replay=is_replay) if from_ > to else None
 
     @property
@@ -33,8 +33,10 @@ class UpdateTranslator:
         if self._down is not None:
             self._down.is_replay = is_replay
 
-    def update(self, params: Any) -> list[Any]:
-        """`params` of one `session/update` as those to deliver in its place: often one, sometimes none or several."""
+    def update(self, params: Any, sequence: int = 0) -> list[Any]:
+        """`params` of one `session/update` as those to deliver in its place: often one, sometimes none or several.
+
+        `sequence` is its place in the session's history, 0 if it has none yet. The names of messages are made of it."""
         side = self._up or self._down
         update = params.get("update") if isinstance(params, dict) else None
         kind = update.get("sessionUpdate") if isinstance(update, dict) else None
@@ -45,7 +47,7 @@ class UpdateTranslator:
             if is_kept:
                 side.note(kind, update)
                 return [] if kept is None else [{**params, "update": self._restored(kind, update, bare, kept)}]
-        told = side.update(kind, update)
+        told = side.update(kind, update, sequence) if isinstance(side, Upward) else side.update(kind, update)
         if len(told) == 1:
             return [params] if told[0] is update else [{**params, "update": told[0]}]
         return self._spread(params, told)
@@ -56,6 +58,16 @@ class UpdateTranslator:
         Gives updates for what the other version has no member for in its answer (commands); deliver them after it."""
         side = self._up or self._down
         return [] if side is None else self._made(side.opened(result))
+
+    def prompt_sent(self, key: bytes) -> None:
+        """A prompt went to the agent under this JSON-RPC id: what comes now is of its turn."""
+        if self._up is not None:
+            self._up.prompt_sent(key)
+
+    def answered(self, key: bytes) -> None:
+        """The agent answered what was sent under this id: if that is the prompt, its turn is over."""
+        if self._up is not None:
+            self._up.answered(key)
 
     def prompt_started(self, message_id: str, prompt: Any) -> list[Object]:
         """A prompt (content blocks, spelled as in `from_`) goes to the agent under this id, unique in its session.

@@ -20,11 +20,12 @@ _V2 = Version.V2
 
 
 class Upward:
-    """Names messages, one id for each run of chunks of a kind; tells of turns as states."""
+    """Names messages, one id for each run of chunks of a kind in a turn; tells of turns as states."""
 
-    def __init__(self) -> None:
-        self._turn = ""
-        self._count = 0
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._unplaced = 0
+        self._prompt: bytes | None = None
         self._speaking: str | None = None
         self._message_id = ""
         self._calls: Recent[None] = Recent(REMEMBERED)
@@ -32,9 +33,9 @@ class Upward:
         self._is_running = False
         self._open_asks = 0
 
-    def update(self, kind: str, update: Object) -> list[Object]:
+    def update(self, kind: str, update: Object, sequence: int) -> list[Object]:
         if kind in CHUNKS:
-            return [self._chunk(kind, update)]
+            return [self._chunk(kind, update, sequence)]
         if kind in ("tool_call", "tool_call_update"):
             return [self._tool_call(kind, update)]
         if kind == "current_mode_update":
@@ -63,14 +64,20 @@ class Upward:
         self.offer(answer)
         return []
 
+    def prompt_sent(self, key: bytes) -> None:
+        self._prompt, self._speaking = key, None
+
+    def answered(self, key: bytes) -> None:
+        if key == self._prompt:
+            self._prompt = self._speaking = None
+
     def prompt_started(self, message_id: str, prompt: Any) -> list[Object]:
-        self._turn, self._count, self._speaking = f"{message_id}.", 0, None
         self._is_running, self._open_asks = True, 0
         content = BLOCKS.read(prompt, _V2) if isinstance(prompt, list) else []
         return [{"sessionUpdate": "user_message", "messageId": message_id, "content": content}, _state("running")]
 
     def prompt_ended(self, *, result: Any, error: Any) -> list[Object]:
-        self._speaking, self._is_running, self._open_asks = None, False, 0
+        self._is_running, self._open_asks = False, 0
         return [idle_update(result=result, error=error)]
 
     def ask_opened(self) -> list[Object]:
@@ -83,7 +90,7 @@ class Upward:
         self._open_asks -= 1
         return [_state("running")] if self._is_running and self._open_asks == 0 else []
 
-    def _chunk(self, kind: str, update: Object) -> Object:
+    def _chunk(self, kind: str, update: Object, sequence: int) -> Object:
         content = update.get("content")
         read = BLOCK.read(content, _V2)
         there = update if read is content else {**update, "content": read}
@@ -92,12 +99,17 @@ class Upward:
             return there
         if kind != self._speaking:
             self._speaking = kind
-            self._count += 1
-            self._message_id = f"{MADE_ID}{self._turn}{self._count}"
+            self._message_id = self._name(kind, sequence)
         named = {**there, "messageId": self._message_id}
         if "messageId" in update:  # null, or something else that is no id
             return keep(named, update, {**update, "messageId": self._message_id}, Version.V1)
         return named
+
+    def _name(self, kind: str, sequence: int) -> str:
+        """Of the message that begins here: the same for whoever reads the history again."""
+        self._unplaced += not sequence
+        place = sequence or f"new{self._unplaced}"
+        return f"{MADE_ID}{self._session_id}.{kind.removesuffix('_chunk')}.{place}"
 
     def _tool_call(self, kind: str, update: Object) -> Object:
         if kind == "tool_call":

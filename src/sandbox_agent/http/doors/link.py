@@ -30,10 +30,11 @@ class LinkDoor:
         if self._expected is None or not hmac.compare_digest(given, self._expected):
             await send_response(REFUSED, scope, send)
             return
-        from sandbox_agent.hub.cluster.guests import Guests  # noqa: PLC0415 - only for who has a cluster
+        from sandbox_agent.hub.cluster import wire  # noqa: PLC0415 - only for who has a cluster
+        from sandbox_agent.hub.cluster.guests import Guests  # noqa: PLC0415
 
         await receive()  # websocket.connect
-        await accept(send, scope, [])
+        await accept(send, scope, [(wire.FORM_HEADER.lower().encode(), b"%d" % wire.FORM)])
 
         stalled = asyncio.Event()
 

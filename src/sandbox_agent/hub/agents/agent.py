@@ -19,8 +19,9 @@ from sandbox_agent.core.lifecycle import Lifecycle, State
 from sandbox_agent.core.methods import SESSION_CANCEL, UPDATE
 from sandbox_agent.core.permission_policy import PermissionPolicy
 from sandbox_agent.core.relay import Relay
+from sandbox_agent.core.retelling import Retelling
 from sandbox_agent.core.session import Client, Phase, Session
-from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import AgentExited, SandboxAgentError, StoreError
 from sandbox_agent.hub.agents.delivery import Delivery, Watcher
 from sandbox_agent.hub.agents.handshake import Initialized
@@ -224,11 +225,11 @@ class Agent:
         """The session, made in this phase if it is not under way here."""
         return self._relay.open(session, phase, policy)
 
-    def attach(self, client: Client, session: SessionId, translator: UpdateTranslator | None = None) -> None:
-        """`translator` has seen the session's history, for a client of the other version."""
+    def attach(self, client: Client, session: SessionId, retelling: Retelling | None = None) -> None:
+        """`retelling` has seen the session's history, for a client of the other version."""
         effects = self._relay.attach(client, session)
-        if translator is not None:
-            self._interpreter.adopt(session, translator)
+        if retelling is not None:
+            self._interpreter.adopt(session, client.id, retelling)
         self._apply(effects)
 
     def snapshot(self, session: SessionId) -> bytes:

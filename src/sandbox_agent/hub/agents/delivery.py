@@ -86,6 +86,7 @@ class Delivery:
             fx.Send: self._send,
             fx.Deliver: self._deliver,
             fx.Tell: self._tell,
+            fx.Retell: self._retell,
             fx.Broadcast: self._broadcast,
             fx.Reply: self._reply,
             fx.TakenUp: self._taken_up,
@@ -108,7 +109,8 @@ class Delivery:
         Without `flush`, what is to be remembered may wait until the lines to the agent have left, with those of other
         calls, so that the agent need not wait for it: that is for calls that tell nobody but the agent."""
         if self._mixed:
-            effects = self._interpreter.interpret(effects)
+            self.apply_once_safe(effects)
+            return
         told: list[fx.Effect] = []
         firsts: list[int] = []
         """The sequences of what is published, in order."""
@@ -147,22 +149,20 @@ class Delivery:
 
     def apply_once_safe(self, effects: list[fx.Effect], *, flush: bool = True) -> None:
         """As `apply`, where what was remembered may still be refused: nobody is told before, nor is the agent."""
-        if self._mixed:
-            effects = self._interpreter.interpret(effects)
         told: list[tuple[fx.Effect, int]] = []
         grown: dict[SessionId, int] = {}
         for effect in effects:
+            first = 0
             if isinstance(effect, fx.Record | fx.Publish):
                 lines = effect.lines if isinstance(effect, fx.Publish) else [effect.line]
-                first = self._store.append(self._stream(effect.session), effect.source, lines, flush=False)
+                first = self._recorder.append(self._stream(effect.session), effect.source, lines)
                 grown.setdefault(effect.session, first)
-                if isinstance(effect, fx.Publish):
-                    told.append((effect, first))
-            elif isinstance(effect, fx.Unparsed):
-                if (complaint := self._complaint(effect)) is not None:
-                    told.append((complaint, 0))
-            else:
-                told.append((effect, 0))
+            elif isinstance(effect, fx.Unparsed) and self._complaint(effect) is None:
+                continue
+            if self._mixed:
+                told += [(each, first) for each in self._interpreter.interpret(effect, first)]
+            elif not isinstance(effect, fx.Record):
+                told.append((effect, first))
         self._store.once_safe(lambda: self._tell_all(told, grown))
 
     def _tell_all(self, told: list[tuple[fx.Effect, int]], grown: dict[SessionId, int]) -> None:
@@ -240,6 +240,14 @@ class Delivery:
             if connection is not None:
                 connection.deliver_own_lines(effect.session, effect.lines)
                 self.events_out += len(effect.lines)
+
+    def _retell(self, effect: fx.Retell) -> None:
+        stream = self._stream(effect.session)
+        for connection_id in effect.connections:
+            connection = self._connections.get(connection_id)
+            if connection is not None:
+                connection.deliver_retold(effect.session, stream, effect.entries)
+                self.events_out += sum(len(lines) for _, lines in effect.entries)
 
     def _notice(self, effect: fx.Notice) -> None:
         line = line_of(effect) if effect.connections else b""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
 
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.frames import META, Frame
 from sandbox_agent.core.ids import AgentId, ConnectionId, SessionId, SessionKey, StreamKey, connection_stream
 from sandbox_agent.core.methods import CLAIMED
@@ -140,6 +141,10 @@ class Connection:
     def deliver_own_lines(self, session: SessionId | None, lines: list[bytes]) -> None:
         """Events for this connection alone."""
         self.stream.append_own(lines)
+
+    def deliver_retold(self, session: SessionId, stream: StreamKey, entries: Retold) -> None:
+        """What stands in a session's history, in the words of the client's version. An entry is never taken apart."""
+        self.deliver_own_lines(session, [line for _, lines in entries for line in lines])
 
     def deliver_replayed(self, session: SessionId, lines: list[bytes]) -> None:
         """Events for this connection alone, out of a history: all that can be said of them has been."""

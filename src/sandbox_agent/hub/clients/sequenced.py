@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionId, StreamKey
 from sandbox_agent.core.json_values import as_object, read_json
@@ -20,6 +21,11 @@ C = TypeVar("C", bound=Connection)
 class Sequenced(Connection):
     def deliver(self, session: SessionId | None, stream: StreamKey, sequence: int, lines: list[bytes]) -> None:
         self.deliver_own_lines(session, [_numbered(line, at) for at, line in enumerate(lines, sequence)])
+
+    def deliver_retold(self, session: SessionId, stream: StreamKey, entries: Retold) -> None:
+        """The last line of an entry has its number: who has seen less of it goes on before it."""
+        numbered = [(at, [*lines[:-1], _numbered(lines[-1], at)] if at else lines) for at, lines in entries]
+        super().deliver_retold(session, stream, numbered)
 
 
 def sequencing(kind: type[C]) -> type[C]:

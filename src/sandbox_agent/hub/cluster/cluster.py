@@ -249,7 +249,7 @@ class Cluster:
         if self._is_followed(request, await self._strays.settle(connection, record.key)):
             return True
         self._routes.remember(target, Route(node, record.key))
-        mirror.send(request, record.key, record.event_count if _is_counted(connection, record) else UNKNOWN)
+        mirror.send(request, record.key, record.event_count if _is_counted(mirror, record) else UNKNOWN)
         return True
 
     def _is_followed(self, request: Request, settled: int | None) -> bool:
@@ -300,8 +300,8 @@ class Cluster:
             record = await self._sessions.resolve(SessionName(key.session, key.agent))
             await self._sessions.attach.follow(connection, record, stray.after, told=partial(setattr, stray, "after"))
         else:
-            is_counted = _is_counted(connection, record)
-            await (await self._mirror(connection, node)).follow(key, stray.after, is_counted=is_counted)
+            mirror = await self._mirror(connection, node)
+            await mirror.follow(key, stray.after, is_counted=_is_counted(mirror, record))
 
     def _leave_others(self, stray: Stray, key: SessionKey, node: str | None) -> None:
         """From nodes that have had the session before nothing more is told of it: it comes from the one that has it."""
@@ -326,9 +326,10 @@ class Cluster:
         return None if route is None else self._mirrors.get(connection.id, {}).get(route.node)
 
 
-def _is_counted(connection: Connection, record: SessionRecord) -> bool:
-    """Whether what the client is told of the session are entries of its history, and not translations."""
-    return connection.client.hears_all or version_at(record.spoken, sys.maxsize) is connection.version
+def _is_counted(mirror: Mirror, record: SessionRecord) -> bool:
+    """Whether what the client is told of the session's history comes with its place there."""
+    client = mirror.connection.client
+    return mirror.tells_places or client.hears_all or version_at(record.spoken, sys.maxsize) is client.version
 
 
 def _moved(key: SessionKey) -> bytes:

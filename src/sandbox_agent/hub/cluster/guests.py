@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey, StreamKey
 from sandbox_agent.core.methods import goes_to_agent
 from sandbox_agent.core.users import Right, User
@@ -52,12 +53,24 @@ class GuestConnection(Connection):
         self._note(session, None, 0, len(lines))
         super().deliver_own_lines(session, lines)
 
+    def deliver_retold(self, session: SessionId, stream: StreamKey, entries: Retold) -> None:
+        first, agent = self.stream.last_id + 1, _agent_of(stream)
+        for entry, lines in entries:
+            left = 0 if entry and len(lines) > 1 else None
+            self.places.note(first, wire.Run(len(lines), agent, session, entry=entry, left=left))
+            first += len(lines)
+        super().deliver_own_lines(session, [line for _, lines in entries for line in lines])
+
     def attached(self, key: SessionKey, last: int) -> None:
         self._note(key.session, key.stream, last + 1, 0)
 
     def _note(self, session: SessionId | None, stream: StreamKey | None, sequence: int, count: int) -> None:
-        agent = stream.split(":", 2)[1] if stream is not None else ""
+        agent = _agent_of(stream) if stream is not None else ""
         self.places.note(self.stream.last_id + 1, wire.Run(count, agent, session, sequence))
+
+
+def _agent_of(stream: StreamKey) -> str:
+    return stream.split(":", 2)[1]
 
 
 class Guests:

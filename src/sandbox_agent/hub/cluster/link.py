@@ -34,6 +34,7 @@ class Link:
 
     def __init__(self, node: str, socket: ClientConnection, on_end: Callable[[Link], None]) -> None:
         self.node = node
+        self.form = _form_of(socket)
         self._socket = socket
         self._on_end = on_end
         self._numbers = count(1)
@@ -111,6 +112,12 @@ class Link:
         for task in (self._reading, self._writing):
             if task is not asyncio.current_task():
                 task.cancel()
+
+
+def _form_of(socket: ClientConnection) -> int:
+    """What the other node says that it tells: see `wire.FORM`."""
+    said = socket.response.headers.get(wire.FORM_HEADER, "") if socket.response is not None else ""
+    return int(said) if said.isascii() and said.isdigit() else 1
 
 
 async def dial(

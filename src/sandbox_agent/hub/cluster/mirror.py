@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from sandbox_agent.core import frames
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import AgentId, SessionId, SessionKey
 from sandbox_agent.core.json_values import as_object, as_text, read_json
@@ -53,12 +54,16 @@ class Mirror:
     def __init__(self, cluster: Answering, link: Link, connection: Connection) -> None:
         self.connection = connection
         self.node = link.node
+        self.tells_places = link.form >= wire.FORM
+        """Whether what is translated over there comes with its place in the history, as everything else does."""
         self.pending: dict[int, Forwarded] = {}
         """By the ticket of the request, which is its id over there."""
         self.follows: dict[SessionKey, int] = {}
         """Up to which entry of a session's history the client has been told, or UNKNOWN."""
         self._departed: set[SessionKey] = set()
         """Sessions that the client follows another way by now: what is still on its way from here comes there too."""
+        self._parts: list[bytes] = []
+        """Lines of an entry whose others are on their way."""
         self.asks: set[bytes] = set()
         """Questions of agents over there that the client may answer."""
         self._own: dict[bytes, asyncio.Future[bytes]] = {}
@@ -88,7 +93,7 @@ class Mirror:
     async def follow(self, key: SessionKey, after: int, *, is_counted: bool) -> None:
         """Have the client told what was told of a session after that entry, and whatever comes. Raises why not.
 
-        Without `is_counted` it hears translations: how far it has been told is not known from then on."""
+        Without `is_counted` it is not known from then on how far it has been told."""
         after = max(after, self.follows.get(key, after))  # something may have come since
         params = {"sessionId": key.session, "after": after, "_meta": {META: {"agent": key.agent}}}
         identity = b'%b%b"' % (_OWN, uuid4().hex.encode())
@@ -146,7 +151,10 @@ class Mirror:
             session = None if run.session is None else SessionId(run.session)
             if run.sequence and session is not None:
                 self._from_history(SessionKey(AgentId(run.agent), session), run.sequence, part)
+            elif run.entry and session is not None:
+                self._retold(SessionKey(AgentId(run.agent), session), self._whole(run, part))
             else:
+                self._parts = []  # a gap may stand for the rest of them
                 for line in part:
                     self._take(session, line)
 
@@ -186,12 +194,35 @@ class Mirror:
         self.follows[key] = max(known, sequence + len(lines) - 1) if known != UNKNOWN else UNKNOWN
         if not lines:
             return
+        self._note_asks(lines)
+        self.connection.deliver(key.session, key.stream, sequence, lines)
+
+    def _whole(self, run: wire.Run, lines: list[bytes]) -> Retold:
+        """The entries whose last line has come with these."""
+        if run.left is None:
+            return [(entry, [line]) for entry, line in enumerate(lines, run.entry)]
+        self._parts += lines
+        if run.left:
+            return []
+        whole, self._parts = self._parts, []
+        return [(run.entry, whole)]
+
+    def _retold(self, key: SessionKey, entries: Retold) -> None:
+        """Entries in the client's version. What it has been told already, by another way, is left out."""
+        known = self.follows.get(key, 0)
+        fresh = [(entry, lines) for entry, lines in entries if entry > known]
+        if fresh and key not in self._departed:
+            self.follows[key] = fresh[-1][0]
+            for _, lines in fresh:
+                self._note_asks(lines)
+            self.connection.deliver_retold(key.session, key.stream, fresh)
+
+    def _note_asks(self, lines: list[bytes]) -> None:
         for line in lines:
             if _UPDATE not in line[:80]:
                 frame = frames.parse(line)
                 if frame.is_request:
                     self.asks.add(frame.key)
-        self.connection.deliver(key.session, key.stream, sequence, lines)
 
     def _take(self, session: SessionId | None, line: bytes) -> None:
         frame = frames.parse(line)

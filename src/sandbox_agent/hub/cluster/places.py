@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from msgspec.structs import replace
+
 from sandbox_agent.hub.clients.stream import Batch
 from sandbox_agent.hub.cluster.wire import Run
 
@@ -19,10 +21,8 @@ class Places:
         """The next `run.count` events, from event `first` on."""
         if self._notes and run.count:
             at, last = self._notes[-1]
-            follows = last.sequence + last.count == run.sequence if run.sequence else not last.sequence
-            is_same = (last.agent, last.session) == (run.agent, run.session)
-            if last.count and follows and is_same and at + last.count == first:
-                self._notes[-1] = at, Run(last.count + run.count, run.agent, run.session, last.sequence)
+            if last.count and at + last.count == first and _goes_on(last, run):
+                self._notes[-1] = at, replace(last, count=last.count + run.count)
                 return
         self._notes.append((first, run))
 
@@ -32,13 +32,28 @@ class Places:
         is_gap = batch.first_id != after + 1  # a notice stands for what is no more
         runs: list[Run] = [Run(1)] if is_gap else []
         while self._notes and self._notes[0][0] < end:
-            first, run = self._notes[0]
+            first, run = self._notes.popleft()
             inside = min(first + run.count, end) - first
-            if first + run.count > end:
-                sequence = run.sequence + inside if run.sequence else 0
-                self._notes[0] = end, Run(run.count - inside, run.agent, run.session, sequence)
-            else:
-                self._notes.popleft()
+            if inside < run.count:
+                self._notes.appendleft((end, _without(run, inside)))
             if not is_gap or not run.count:
-                runs.append(Run(inside, run.agent, run.session, run.sequence))
+                left = None if run.left is None else run.count - inside
+                runs.append(replace(run, count=inside, left=left))
         return runs
+
+
+def _goes_on(last: Run, run: Run) -> bool:
+    """Whether both can be told as one. What is a part of one entry is told apart from all else."""
+    if last.left is not None or run.left is not None or (last.agent, last.session) != (run.agent, run.session):
+        return False
+    return (run.sequence, run.entry) == (_after(last.sequence, last.count), _after(last.entry, last.count))
+
+
+def _without(run: Run, lines: int) -> Run:
+    """What remains when its first lines have been told."""
+    entry = _after(run.entry, lines) if run.left is None else run.entry
+    return replace(run, count=run.count - lines, sequence=_after(run.sequence, lines), entry=entry)
+
+
+def _after(first: int, count: int) -> int:
+    return first + count if first else 0

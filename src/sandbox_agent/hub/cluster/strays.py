@@ -17,7 +17,7 @@ from sandbox_agent.store.postgres.directory import Directory
 
 BringBack = Callable[[Connection, SessionKey, "Stray"], Awaitable[None]]
 UNKNOWN = -1
-"""How far a client has been told that hears a session in another version of ACP: what is translated has no number."""
+"""How far a client has been told that hears translations of a node of 0.2, which do not come with their place."""
 _log = logging.getLogger(__name__)
 
 

@@ -2,6 +2,8 @@
 
 A link has channels, one for each connection of a client that uses sessions of the other node. The node with the client
 opens them and says what the client says; the node with the sessions tells what the client is to be told.
+
+Nodes of neighbouring releases understand each other: messages only get more members, at their end and with defaults.
 """
 
 from __future__ import annotations
@@ -14,6 +16,10 @@ from sandbox_agent.errors import MalformedMessage
 
 WINDOW = 1 << 20
 """Bytes that may be said on a channel before the other side has taken them."""
+FORM_HEADER = "Sandbox-Agent-Link"
+FORM = 2
+"""What the node with the sessions says that it tells, when it takes a link. 1, which is not said: translations come
+without their place in the history, as nodes of 0.2 tell them."""
 
 
 class Open(msgspec.Struct, frozen=True, array_like=True, tag="open"):
@@ -47,12 +53,15 @@ class Took(msgspec.Struct, frozen=True, array_like=True, tag="took"):
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
     """`count` neighbouring lines. With a `sequence` they are entries of a session's history from there on; without
-    any lines, that is where the client joined it."""
+    any lines, that is where the client joined it. With an `entry` they are the entries from there on in the client's
+    version of ACP, one line each; unless `left` says that all are of this one entry, and how many more of it follow."""
 
     count: int
     agent: str = ""
     session: str | None = None
     sequence: int = 0
+    entry: int = 0
+    left: int | None = None
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True, tag="told"):

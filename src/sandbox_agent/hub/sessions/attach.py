@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-from sandbox_agent.core import frames
+from sandbox_agent.core import frames, versions
+from sandbox_agent.core.effects import Retold
 from sandbox_agent.core.frames import META
 from sandbox_agent.core.ids import SessionId, SessionKey
 from sandbox_agent.core.json_values import read_json
 from sandbox_agent.core.methods import RUNTIME_ERROR
-from sandbox_agent.core.versions import UpdateTranslator, Version
+from sandbox_agent.core.retelling import Retelling
+from sandbox_agent.core.versions import Version
 from sandbox_agent.errors import InvalidParams, SandboxAgentError, ShuttingDown, StoreError
 from sandbox_agent.history.replay import Replayer
+from sandbox_agent.history.told import Told
 from sandbox_agent.history.universal import UniversalEvent, UniversalEvents
-from sandbox_agent.history.universal.correlation import correlated
 from sandbox_agent.history.wording import Wording, version_at
+from sandbox_agent.hub.agents.agent import Agent
 from sandbox_agent.hub.agents.agents import Agents
 from sandbox_agent.hub.clients.connection import Connection
 from sandbox_agent.hub.sessions.inventory import Inventory
@@ -33,29 +34,30 @@ _CORRELATED_CHUNK = 250
 _HELD_READS = 8
 
 Convert = Callable[[Entry, Sequence[UniversalEvent]], list[bytes]]
+Pass = Callable[[Retold], None]
 
 
 class _Held:
-    """Lines for a client that is still to be told of its session: they are held for some reads of the history."""
+    """Entries for a client that is still to be told of its session: they are held for some reads of the history."""
 
-    def __init__(self, connection: Connection, session: SessionId, tell: Callable[[], None]) -> None:
+    def __init__(self, connection: Connection, key: SessionKey, tell: Callable[[], None]) -> None:
         self._connection = connection
-        self._session = session
+        self._key = key
         self._tell: Callable[[], None] | None = tell
-        self._lines: list[list[bytes]] = []
+        self._entries: list[Retold] = []
 
-    def deliver(self, lines: list[bytes]) -> None:
-        self._lines.append(lines)
-        if self._tell is None or len(self._lines) > _HELD_READS:
+    def deliver(self, entries: Retold) -> None:
+        self._entries.append(entries)
+        if self._tell is None or len(self._entries) > _HELD_READS:
             self.release()
 
     def release(self) -> None:
         if self._tell is not None:
             tell, self._tell = self._tell, None
             tell()
-        held, self._lines = self._lines, []
-        for lines in held:
-            _deliver(self._connection, self._session, lines)
+        held, self._entries = self._entries, []
+        for entries in held:
+            _retell(self._connection, self._key, entries)
 
 
 class Attach:
@@ -70,9 +72,9 @@ class Attach:
 
         All in one step, once that is read: who is told may prompt at once, and is attached by that, and what is read
         afterwards would come twice. Only an agent that never stops talking is not waited for."""
-        held = _Held(connection, record.session_id, tell)
+        held = _Held(connection, record.key, tell)
         try:
-            await self._catch_up(connection, record, _updates_of, held=held)
+            await self._catch_up(connection, record, Told().feed, held.deliver, before=held.release)
         except StoreError as error:  # it has its session, so that this must be told otherwise
             held.release()
             _deliver(connection, record.session_id, [_unreadable(record.session_id, error)])
@@ -90,7 +92,11 @@ class Attach:
         self._inventory.require(record)
         await self._replay_parent(connection, record)
         replayer = Replayer(record.session_id, record.spoken)
-        await self._catch_up(connection, record, replayer.feed, finish=replayer.finish, is_replay=True)
+
+        def replay(entries: Retold) -> None:
+            _deliver(connection, record.session_id, _lines_of(entries))
+
+        await self._catch_up(connection, record, replayer.feed, replay, finish=replayer.finish, is_replay=True)
         self._tell_state(connection, record.key)
         return _described(record, **note)
 
@@ -98,7 +104,13 @@ class Attach:
         """Attach without replay."""
         await self._waking.live(record.key)
         self._inventory.require(record)
-        self._attach(connection, record.key)
+        agent = self._agents.of(record.key)
+        session = agent.sessions.get(record.session_id)
+        is_foreign = connection.client.hears(agent.version) is not agent.version
+        if is_foreign and session is not None and session.is_busy:
+            await self._join_turn(connection, record)
+        else:
+            self._attach(connection, record.key)
         self._tell_state(connection, record.key)
         return _described(record)
 
@@ -120,23 +132,54 @@ class Attach:
         key, last = record.key, self._store.last_sequence(record.key.stream)
         if after > last:
             raise InvalidParams(f"after: {after} is beyond the end; the newest event is {last}", lastSequence=last)
-        versions = {version_at(record.spoken, after + 1), version_at(record.spoken, sys.maxsize)}
-        if _read_by(connection) not in (None, *versions) or len(versions) > 1:
-            await self._catch_up(connection, record, _updates_of, after=after)
-            return self._store.last_sequence(key.stream)
+        spoken = {version_at(record.spoken, after + 1), *(version for first, version in record.spoken if first > after)}
+        if _read_by(connection) is None or spoken == {connection.version}:
+            after = await self._follow_as_spoken(connection, key, after, told)
+            self._attach(connection, key)
+        else:
+            after = await self._follow_retold(connection, record, after, told)
+        self._tell_state(connection, key)
+        return after
+
+    async def _follow_as_spoken(
+        self, connection: Connection, key: SessionKey, after: int, told: Callable[[int], None]
+    ) -> int:
         while after < self._store.last_sequence(key.stream):
             entries = await self._store.read(key.stream, after=after, limit=_REPLAY_CHUNK)
             if not entries:
                 break
-            if entries[0].sequence > after + 1:
-                lost = lost_notice(after + 1, entries[0].sequence - 1, "it is older than what is kept")
-                connection.deliver_own(key.session, lost)
+            _tell_lost(connection, key.session, after, entries[0].sequence)
             for first, lines in _told_runs(entries):
                 connection.deliver(key.session, key.stream, first, lines)
             after = entries[-1].sequence
             told(after)
-        self._attach(connection, key)
         return after
+
+    async def _follow_retold(
+        self, connection: Connection, record: SessionRecord, after: int, told: Callable[[int], None]
+    ) -> int:
+        """In the client's version. All of the history is read: what an entry is there depends on those before it."""
+        key, last = record.key, after
+
+        def deliver(entries: Retold) -> None:
+            nonlocal last
+            fresh = [(at, lines) for at, lines in entries if at > last or at == after == 0]
+            if fresh:
+                _tell_lost(connection, key.session, last, fresh[0][0])
+                last = fresh[-1][0]
+            _retell(connection, key, fresh)
+            told(last)
+
+        await self._catch_up(connection, record, Told(connection.version, record.spoken).feed, deliver)
+        return last
+
+    async def _join_turn(self, connection: Connection, record: SessionRecord) -> None:
+        """Attach one who reads another version while a turn runs: what it is told next depends on what was said."""
+        try:
+            told = Told(connection.version, record.spoken)
+            await self._catch_up(connection, record, told.feed, lambda entries: None)
+        except StoreError:
+            self._attach(connection, record.key)
 
     async def _replay_parent(self, connection: Connection, record: SessionRecord) -> None:
         """A fork's conversation begins with its parent's, up to the moment of the fork."""
@@ -146,7 +189,7 @@ class Attach:
         parent, until = found
         await self._replay_parent(connection, parent)
         replayer = Replayer(record.session_id, parent.spoken)
-        wording = Wording(record.session_id, to=_read_by(connection), spoken=parent.spoken, is_replay=True)
+        wording = Wording(parent.session_id, to=_read_by(connection), spoken=parent.spoken, is_replay=True)
         cursor = 0
         while cursor < until:
             entries = await self._store.read(parent.key.stream, after=cursor, limit=min(_REPLAY_CHUNK, until - cursor))
@@ -154,7 +197,7 @@ class Attach:
                 break
             cursor = entries[-1].sequence
             old = [entry for entry in entries if entry.sequence <= until]
-            lines = [line for entry in old for line in wording.of(entry.sequence, replayer.feed(entry))]
+            lines = [line for entry in old for line in _worded(wording, entry, replayer.feed(entry))]
             _deliver(connection, record.session_id, [_renamed(line, record.session_id) for line in lines])
         left = wording.of(until, replayer.finish())
         _deliver(connection, record.session_id, [_renamed(line, record.session_id) for line in left])
@@ -164,19 +207,16 @@ class Attach:
         connection: Connection,
         record: SessionRecord,
         convert: Convert,
+        deliver: Pass,
         finish: Callable[[], list[bytes]] = list,
         *,
         is_replay: bool = False,
-        held: _Held | None = None,
-        after: int = 0,
+        before: Callable[[], None] = lambda: None,
     ) -> None:
-        """Deliver the history after entry `after`, and attach in the very step in which nothing is missing any more."""
+        """Deliver the history, and attach in the very step in which nothing is missing any more, after `before`."""
         key, agent = record.key, self._agents.of(record.key)
         wording = Wording(key.session, to=_read_by(connection), spoken=record.spoken, is_replay=is_replay)
-        session = agent.sessions.get(key.session)
-        deliver = held.deliver if held is not None else partial(_deliver, connection, key.session)
-        if session is not None:
-            deliver(wording.opened(agent.version, read_json(session.opened)))
+        deliver([(0, wording.opened(agent.version, _offers(agent, record)))])
         events_of = _events_of(connection, record)
         limit = _CORRELATED_CHUNK if connection.is_correlated else _REPLAY_CHUNK
         cursor = 0
@@ -185,20 +225,17 @@ class Attach:
             if not entries:
                 break
             cursor = entries[-1].sequence
-            made = [(entry.sequence, convert(entry, events_of(entry))) for entry in entries]
-            worded = [(at, wording.of(at, lines)) for at, lines in made]
-            deliver([line for at, lines in worded if at > after for line in lines])
-        deliver(wording.of(cursor, finish()))
-        if held is not None:
-            held.release()
-        self._attach(connection, key, wording.translator if wording.is_at(agent.version) else None)
+            deliver([(e.sequence, _worded(wording, e, convert(e, events_of(e)))) for e in entries])
+        deliver([(cursor, wording.of(cursor, finish()))])
+        before()
+        self._attach(connection, key, wording.retelling(agent.version))
 
-    def _attach(self, connection: Connection, key: SessionKey, translator: UpdateTranslator | None = None) -> None:
+    def _attach(self, connection: Connection, key: SessionKey, retelling: Retelling | None = None) -> None:
         agent = self._agents.of(key)
         if not connection.is_closed:
             agent.open(key.session)
             connection.attached(key, self._store.last_sequence(key.stream))
-            agent.attach(connection.client, key.session, translator)
+            agent.attach(connection.client, key.session, retelling)
 
     def _tell_state(self, connection: Connection, key: SessionKey) -> None:
         """Version 2 wants to know what a session does before the answer that attaches to it."""
@@ -214,6 +251,33 @@ def _read_by(connection: Connection) -> Version | None:
 def _deliver(connection: Connection, session: SessionId, lines: list[bytes]) -> None:
     if lines:
         connection.deliver_replayed(session, lines)
+
+
+def _retell(connection: Connection, key: SessionKey, entries: Retold) -> None:
+    if told := [(at, lines) for at, lines in entries if lines]:
+        connection.deliver_retold(key.session, key.stream, told)
+
+
+def _lines_of(entries: Retold) -> list[bytes]:
+    return [line for _, lines in entries for line in lines]
+
+
+def _worded(wording: Wording, entry: Entry, lines: list[bytes]) -> list[bytes]:
+    wording.note(entry.sequence, entry.source, entry.envelope)
+    return wording.of(entry.sequence, lines)
+
+
+def _offers(agent: Agent, record: SessionRecord) -> Any:
+    """What the session has to choose from, in the agent's version: as its process said, or as it was last known."""
+    session = agent.sessions.get(record.session_id)
+    opened = None if session is None else read_json(session.opened)
+    return opened or versions.result("session/new", record.offered, from_=Version.V1, to=agent.version, asked={})
+
+
+def _tell_lost(connection: Connection, session: SessionId, after: int, first: int) -> None:
+    """Entries between these two are not kept any more."""
+    if first > after + 1:
+        connection.deliver_own(session, lost_notice(after + 1, first - 1, "it is older than what is kept"))
 
 
 def _events_of(connection: Connection, record: SessionRecord) -> Callable[[Entry], Sequence[UniversalEvent]]:
@@ -235,18 +299,12 @@ def _unreadable(session: SessionId, error: StoreError) -> bytes:
     return frames.notification(RUNTIME_ERROR, params)
 
 
-def _updates_of(entry: Entry, events: Sequence[UniversalEvent]) -> list[bytes]:
-    """What was told about a session, but not questions and answers."""
-    frame = frames.parse(entry.envelope)
-    is_told = entry.source != "client" and not frame.is_answer and not frame.is_request
-    return [correlated(entry.envelope, events)] if is_told else []
-
-
 def _told_runs(entries: Sequence[Entry]) -> list[tuple[int, list[bytes]]]:
     """What was told of neighbouring entries: the first of each run, and its lines."""
     runs: list[tuple[int, list[bytes]]] = []
+    told = Told()
     for entry in entries:
-        lines = _updates_of(entry, ())
+        lines = told.feed(entry)
         if lines and runs and runs[-1][0] + len(runs[-1][1]) == entry.sequence:
             runs[-1][1].extend(lines)
         elif lines:
