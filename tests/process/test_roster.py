@@ -142,7 +142,11 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def left_run(data_dir: Path, *notes: tuple[int, int], server: str = "4194300-1") -> str:
+_NOBODY = f"4194300-{os.getpid()}"
+"""A server that is gone, one for each process that runs tests: they must not end each other's."""
+
+
+def left_run(data_dir: Path, *notes: tuple[int, int], server: str = _NOBODY) -> str:
     """The record of a server that is gone: pids and start times of its children, among lines that are free or torn."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     folder = data_dir / "running" / f"{server}-{boot}"
